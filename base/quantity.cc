@@ -1,0 +1,137 @@
+#include "base/quantity.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+
+namespace base {
+namespace {
+
+__extension__ using Wide = __int128;
+
+struct Scale {
+  int power_of_two = 0;
+  int power_of_ten = 0;
+};
+
+constexpr std::array<std::pair<std::string_view, Scale>, 16> kSuffixes = {{
+    {"", {0, 0}},
+    {"n", {0, -9}},
+    {"u", {0, -6}},
+    {"m", {0, -3}},
+    {"k", {0, 3}},
+    {"M", {0, 6}},
+    {"G", {0, 9}},
+    {"T", {0, 12}},
+    {"P", {0, 15}},
+    {"E", {0, 18}},
+    {"Ki", {10, 0}},
+    {"Mi", {20, 0}},
+    {"Gi", {30, 0}},
+    {"Ti", {40, 0}},
+    {"Pi", {50, 0}},
+    {"Ei", {60, 0}},
+}};
+
+absl::Status NoQuantity(std::string_view text) {
+  return absl::InvalidArgumentError(fmt::format("\"{:.60}\" is no quantity", text));
+}
+
+absl::Status TooLarge(std::string_view text) {
+  return absl::OutOfRangeError(fmt::format("the quantity \"{:.60}\" is beyond 64 bits", text));
+}
+
+std::optional<Scale> ParseScale(std::string_view suffix) {
+  for (const auto& [name, scale] : kSuffixes) {
+    if (name == suffix) return scale;
+  }
+  if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
+  std::string_view digits = suffix.substr(1);
+  if (digits[0] == '+') digits.remove_prefix(1);
+  int exponent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  if (exponent < -100 || exponent > 100) return std::nullopt;
+  return Scale{0, exponent};
+}
+
+// mantissa * 2^a * 10^b, rounded away from zero; nothing beyond int64.
+std::optional<std::int64_t> Apply(Wide mantissa, Scale scale) {
+  constexpr Wide kLimit = Wide{1} << 122;
+  for (int i = 0; i < scale.power_of_two; ++i) {
+    if (mantissa > kLimit) return std::nullopt;
+    mantissa *= 2;
+  }
+  bool rest = false;
+  for (; scale.power_of_ten < 0 && mantissa != 0; ++scale.power_of_ten) {
+    rest = rest || mantissa % 10 != 0;
+    mantissa /= 10;
+  }
+  for (; scale.power_of_ten > 0 && mantissa != 0; --scale.power_of_ten) {
+    if (mantissa > kLimit / 10) return std::nullopt;
+    mantissa *= 10;
+  }
+  mantissa += rest ? 1 : 0;
+  if (mantissa > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return static_cast<std::int64_t>(mantissa);
+}
+
+absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten) {
+  std::string_view rest = text;
+  const bool negative = !rest.empty() && rest[0] == '-';
+  if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) rest.remove_prefix(1);
+  Wide mantissa = 0;
+  int fraction_digits = 0;
+  bool any_digit = false;
+  bool in_fraction = false;
+  std::size_t at = 0;
+  for (; at < rest.size(); ++at) {
+    const char c = rest[at];
+    if (c == '.' && !in_fraction) {
+      in_fraction = true;
+      continue;
+    }
+    if (c < '0' || c > '9') break;
+    any_digit = true;
+    if (mantissa > (Wide{1} << 90)) return TooLarge(text);
+    mantissa = mantissa * 10 + (c - '0');
+    fraction_digits += in_fraction ? 1 : 0;
+  }
+  if (!any_digit) return NoQuantity(text);
+  std::optional<Scale> scale = ParseScale(rest.substr(at));
+  if (!scale) return NoQuantity(text);
+  scale->power_of_ten += extra_power_of_ten - fraction_digits;
+  const std::optional<std::int64_t> value = Apply(mantissa, *scale);
+  if (!value) return TooLarge(text);
+  return negative ? -*value : *value;
+}
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> ParseQuantity(std::string_view text) { return Parse(text, 0); }
+
+absl::StatusOr<std::int64_t> ParseMilliQuantity(std::string_view text) { return Parse(text, 3); }
+
+std::string FormatBytes(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 7> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
+std::string HugePagesResource(std::int64_t page_bytes) {
+  return "hugepages-" + FormatBytes(page_bytes);
+}
+
+}  // namespace base

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/diagnostic.h"
+#include "hwinfo/device_id.h"
+#include "hwinfo/enforced.h"
+#include "hwinfo/topology.h"
+#include "placement/node_placement.h"
+#include "placement/node_resource_topology.h"
+#include "podresources/assignments.h"
+#include "podresources/kubelet_config.h"
+#include "podresources/kubelet_state.h"
+
+namespace placement {
+
+// A device id of the kubelet and what it stands for here: the join is made outside, since it reads
+// files, and passed in.
+struct DeviceHardware {
+  std::string resource;
+  std::string id;
+  hwinfo::ResolvedDevice resolved;
+};
+
+// All that is known at one moment. An error status says why a part is not known; it is never taken
+// for an empty answer.
+struct Facts {
+  std::string node_name;
+  std::string agent_version;
+  base::Time observed_at;
+  hwinfo::Topology topology;
+  absl::StatusOr<podresources::Assignments> assignments = absl::UnavailableError("not asked");
+  podresources::KubeletConfig config;
+  podresources::KubeletState state;
+  absl::StatusOr<hwinfo::Enforced> enforced = absl::UnavailableError("not read");
+  std::vector<DeviceHardware> device_hardware;  // sorted by (resource, id)
+  // Devices of the last observation: one that is missing from GetAllocatableResources now, while
+  // its resource is still there, has turned unhealthy and still counts for the kubelet.
+  std::vector<PlacedDevice> known_devices;
+  bool settled = true;  // false: the kubelet's files changed during every attempt to read them
+};
+
+// One look at the node, accounted for. Plain values.
+struct Observation {
+  NodePlacement placement;
+  NodeResourceTopology nrt;
+  base::Diagnostics diagnostics;  // all of the inputs' and its own, sorted
+  bool operator==(const Observation&) const = default;
+};
+
+// Pure: equal facts give the equal observation, whatever the order of their lists.
+Observation Observe(const Facts& facts);
+
+}  // namespace placement

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "podresources/assignments.h"
+
+namespace podresources {
+
+// Questions to the kubelet. Every answer is whole or an error; an empty list means that the kubelet
+// itself said so. Codes and what to do about them:
+//   NotFound            no socket there (no kubelet, or another path)
+//   PermissionDenied    the socket refuses us: file mode, or SELinux, which the message names
+//   Unavailable         the kubelet is not answering: stopped, restarting, deadline passed; try
+//   again ResourceExhausted   its rate limit, shared by all clients of the node (100 a second);
+//   back off OutOfRange          the reply is larger than our limit; trying again does not help
+//   Unimplemented       this kubelet does not have the call
+//   InvalidArgument     what answers is no podresources server
+class Client {
+ public:
+  virtual ~Client() = default;
+  // List, and GetAllocatableResources where the kubelet has it.
+  virtual absl::StatusOr<Assignments> Read() = 0;
+  // One pod. NotFound if the kubelet does not know it, Unimplemented if the call is switched off.
+  virtual absl::StatusOr<Pod> Get(const std::string& namespace_name, const std::string& name) = 0;
+};
+
+struct ConnectOptions {
+  std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::chrono::milliseconds deadline{10'000};  // for each call
+  int max_message_bytes = 16 << 20;            // the kubelet's own clients use 16 MiB
+  int attempts = 3;                            // for Unavailable and the rate limit, with back-off
+};
+
+// Connects at the first question, and anew whenever the socket file has been replaced. One thread.
+std::unique_ptr<Client> Connect(ConnectOptions options, base::Clock& clock);
+
+// Answers from a JSON file instead: {"list": …, "allocatable": …}, the replies as protobuf's JSON
+// mapping writes them (grpcurl does); read at each question.
+std::unique_ptr<Client> Replay(std::string path);
+
+}  // namespace podresources

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/cpu_set.h"
+#include "base/diagnostic.h"
+#include "base/file_tree.h"
+
+namespace podresources {
+
+// Where a value of the kubelet's configuration was found.
+enum class ConfigSource {
+  kUnknown,      // nowhere: the value is not known, and no default is invented for it
+  kDefault,      // the kubelet's own default: its configuration was read whole and does not set it
+  kFile,         // the configuration file or its drop-in directory
+  kCommandLine,  // a flag, which overrides the file
+  kState,        // cpu_manager_state, memory_manager_state
+  kConfigz,      // the running kubelet's own word
+};
+
+template <class T>
+struct Sourced {
+  std::optional<T> value;
+  ConfigSource source = ConfigSource::kUnknown;
+  std::string where;  // file or flag, for people
+  bool operator==(const Sourced&) const = default;
+};
+
+using Options = std::map<std::string, std::string>;
+
+struct ReservedMemory {
+  int numa_node = -1;
+  std::string type;  // "memory", "hugepages-1Gi"
+  std::int64_t bytes = 0;
+  auto operator<=>(const ReservedMemory&) const = default;
+};
+
+// The part of the kubelet's configuration that decides placement, each value with its source.
+struct KubeletConfig {
+  std::string root_dir = "/var/lib/kubelet";   // --root-dir
+  std::string pod_logs_dir = "/var/log/pods";  // podLogsDir
+  std::optional<int> pid;                      // of the running kubelet
+  std::optional<base::Time> started_at;
+  Sourced<std::string> version;          // "v1.37.2"
+  Sourced<std::string> topology_policy;  // none | best-effort | restricted | single-numa-node
+  Sourced<std::string> topology_scope;   // container | pod
+  Sourced<Options> topology_options;
+  Sourced<std::string> cpu_policy;  // none | static
+  Sourced<Options> cpu_options;
+  Sourced<base::CpuSet> reserved_cpus;                   // reservedSystemCPUs
+  Sourced<std::int64_t> reserved_cpu_milli;              // kubeReserved + systemReserved
+  Sourced<std::string> memory_policy;                    // None | Static
+  Sourced<std::vector<ReservedMemory>> reserved_memory;  // sorted
+  Sourced<std::int64_t> reserved_memory_bytes;  // kubeReserved + systemReserved + evictionHard
+  Sourced<Options> feature_gates;               // as configured, "true" or "false"
+  base::Diagnostics diagnostics;
+  bool operator==(const KubeletConfig&) const = default;
+};
+
+struct KubeletConfigOptions {
+  std::optional<std::string> config_file;  // in `root`; nullopt: what the running kubelet names
+};
+
+// Reads what the running kubelet was started with (proc/<pid>/cmdline), its configuration file and
+// drop-in directory. Nothing found is not an error: every value stays unknown, and a diagnostic
+// says where was looked. Errors only for a file that was asked for and cannot be read or
+// understood.
+absl::StatusOr<KubeletConfig> ReadKubeletConfig(const base::FileTree& root,
+                                                const KubeletConfigOptions& options);
+
+}  // namespace podresources

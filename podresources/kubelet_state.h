@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cpu_set.h"
+#include "base/diagnostic.h"
+#include "base/file_tree.h"
+#include "podresources/assignments.h"
+
+namespace podresources {
+
+// The kubelet's own notes on disk. They keep entries of pods that are gone until its next admission
+// (memory, devices) or for ten seconds (CPUs): what is free is computed in placement/, not here.
+
+template <class T>
+using ByPodAndContainer = std::map<std::string, std::map<std::string, T>>;  // UID, container name
+
+// cpu_manager_state
+struct CpuManagerState {
+  std::string policy;                       // "static", "none"
+  base::CpuSet default_cpus;                // the shared pool
+  ByPodAndContainer<base::CpuSet> entries;  // exclusive CPUs
+  bool operator==(const CpuManagerState&) const = default;
+};
+
+// memory_manager_state
+struct MemoryTable {
+  std::int64_t total = 0;  // bytes, all of them
+  std::int64_t system_reserved = 0;
+  std::int64_t allocatable = 0;
+  std::int64_t reserved = 0;  // held by containers
+  std::int64_t free = 0;
+  bool operator==(const MemoryTable&) const = default;
+};
+struct MemoryNode {
+  int assignments = 0;                        // numberOfAssignments
+  std::map<std::string, MemoryTable> memory;  // by type
+  base::NumaMask group;                       // cells
+  bool operator==(const MemoryNode&) const = default;
+};
+struct MemoryManagerState {
+  std::string policy;                                   // "Static", "None"
+  std::map<int, MemoryNode> nodes;                      // by NUMA node id
+  ByPodAndContainer<std::vector<MemoryBlock>> entries;  // each sorted
+  bool operator==(const MemoryManagerState&) const = default;
+};
+
+// device-plugins/kubelet_internal_checkpoint: read for what finished init containers still hold.
+struct DeviceCheckpoint {
+  ByPodAndContainer<std::vector<Device>> entries;              // each sorted
+  std::map<std::string, std::vector<std::string>> registered;  // healthy ids by resource, sorted
+  bool operator==(const DeviceCheckpoint&) const = default;
+};
+
+// One folder of /var/log/pods: joins podresources' names to the state files' UIDs.
+struct PodLogFolder {
+  std::string namespace_name;
+  std::string name;
+  std::string uid;  // static pods: the kubelet's, 32 hex digits
+  auto operator<=>(const PodLogFolder&) const = default;
+};
+
+struct KubeletState {
+  std::optional<CpuManagerState> cpu;  // nullopt: no file, or not readable (diagnostics)
+  std::optional<MemoryManagerState> memory;
+  std::optional<DeviceCheckpoint> devices;
+  std::optional<std::vector<PodLogFolder>> pod_logs;  // sorted; nullopt: the folder is not readable
+  std::string fingerprint;  // changes with any of the files: inode, size, time; for read-call-read
+  base::Diagnostics diagnostics;
+  bool operator==(const KubeletState&) const = default;
+};
+
+// `root_dir` is the kubelet's (/var/lib/kubelet), `pod_logs_dir` usually /var/log/pods. Missing
+// files are absent values with a diagnostic; a damaged file is absent too, and says what is wrong
+// with it.
+KubeletState ReadKubeletState(const base::FileTree& root, const std::string& root_dir,
+                              const std::string& pod_logs_dir);
+
+// The parsers, pure. InvalidArgument says what is wrong and where.
+absl::StatusOr<CpuManagerState> ParseCpuManagerState(const std::string& json);
+absl::StatusOr<MemoryManagerState> ParseMemoryManagerState(const std::string& json);
+absl::StatusOr<DeviceCheckpoint> ParseDeviceCheckpoint(const std::string& json);
+
+}  // namespace podresources
