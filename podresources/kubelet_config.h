@@ -11,6 +11,7 @@
 #include "base/cpu_set.h"
 #include "base/diagnostic.h"
 #include "base/file_tree.h"
+#include "podresources/kubelet_state.h"
 
 namespace podresources {
 
@@ -53,8 +54,8 @@ struct KubeletConfig {
   Sourced<Options> topology_options;
   Sourced<std::string> cpu_policy;  // none | static
   Sourced<Options> cpu_options;
-  Sourced<base::CpuSet> reserved_cpus;                   // reservedSystemCPUs
-  Sourced<std::int64_t> reserved_cpu_milli;              // kubeReserved + systemReserved
+  Sourced<base::CpuSet> reserved_cpus;       // reservedSystemCPUs; not empty: overrides the next
+  Sourced<std::int64_t> reserved_cpu_milli;  // kubeReserved + systemReserved
   Sourced<std::string> memory_policy;                    // None | Static
   Sourced<std::vector<ReservedMemory>> reserved_memory;  // sorted
   Sourced<std::int64_t> reserved_memory_bytes;  // kubeReserved + systemReserved + evictionHard
@@ -73,5 +74,10 @@ struct KubeletConfigOptions {
 // understood.
 absl::StatusOr<KubeletConfig> ReadKubeletConfig(const base::FileTree& root,
                                                 const KubeletConfigOptions& options);
+
+// What a kubelet with this configuration refuses, each with the value to use instead. Pure.
+// `numa_nodes`: how many the machine has, 0 if not known.
+base::Diagnostics CheckKubeletConfig(const KubeletConfig& config, const KubeletState& state,
+                                     int numa_nodes);
 
 }  // namespace podresources
