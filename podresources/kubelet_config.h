@@ -11,9 +11,10 @@
 #include "base/cpu_set.h"
 #include "base/diagnostic.h"
 #include "base/file_tree.h"
-#include "podresources/kubelet_state.h"
 
 namespace podresources {
+
+struct KubeletState;  // kubelet_state.h
 
 // Where a value of the kubelet's configuration was found.
 enum class ConfigSource {
@@ -56,7 +57,7 @@ struct KubeletConfig {
   Sourced<Options> cpu_options;
   Sourced<base::CpuSet> reserved_cpus;       // reservedSystemCPUs; not empty: overrides the next
   Sourced<std::int64_t> reserved_cpu_milli;  // kubeReserved + systemReserved
-  Sourced<std::string> memory_policy;                    // None | Static
+  Sourced<std::string> memory_policy;        // None | Static
   Sourced<std::vector<ReservedMemory>> reserved_memory;  // sorted
   Sourced<std::int64_t> reserved_memory_bytes;  // kubeReserved + systemReserved + evictionHard
   Sourced<Options> feature_gates;               // as configured, "true" or "false"

@@ -23,9 +23,9 @@ using ByPodAndContainer = std::map<std::string, std::map<std::string, T>>;  // U
 // cpu_manager_state. Kubelets up to 1.17 wrote entries by container id: such an id stands where the
 // UID is, and the container's name is "".
 struct CpuManagerState {
-  std::string policy;                       // "static", "none"
-  base::CpuSet default_cpus;                // the shared pool
-  ByPodAndContainer<base::CpuSet> entries;  // exclusive CPUs; container "": see below
+  std::string policy;                               // "static", "none"
+  base::CpuSet default_cpus;                        // the shared pool
+  ByPodAndContainer<base::CpuSet> entries;          // exclusive CPUs; container "": see below
   std::map<std::string, base::CpuSet> pod_entries;  // pod-level (kubelet 1.37), by UID
   bool operator==(const CpuManagerState&) const = default;
 };
@@ -46,9 +46,9 @@ struct MemoryNode {
   bool operator==(const MemoryNode&) const = default;
 };
 struct MemoryManagerState {
-  std::string policy;                                   // "Static", "None"
-  std::map<int, MemoryNode> nodes;                      // by NUMA node id
-  ByPodAndContainer<std::vector<MemoryBlock>> entries;  // each sorted
+  std::string policy;                                           // "Static", "None"
+  std::map<int, MemoryNode> nodes;                              // by NUMA node id
+  ByPodAndContainer<std::vector<MemoryBlock>> entries;          // each sorted
   std::map<std::string, std::vector<MemoryBlock>> pod_entries;  // pod-level (1.37), by UID; sorted
   bool operator==(const MemoryManagerState&) const = default;
 };
@@ -84,8 +84,8 @@ struct KubeletState {
 KubeletState ReadKubeletState(const base::FileTree& root, const std::string& root_dir,
                               const std::string& pod_logs_dir);
 
-// CPUs that are online but neither shared, exclusive nor reserved: they came after the kubelet wrote
-// its state, and it hands them to nobody.
+// CPUs that are online but neither shared, exclusive nor reserved: they came after the kubelet
+// wrote its state, and it hands them to nobody.
 base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,
                                   const base::CpuSet& reserved);
 

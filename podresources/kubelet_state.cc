@@ -1,0 +1,131 @@
+#include "podresources/kubelet_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace podresources {
+namespace {
+
+std::string Join(const std::string& folder, std::string_view name) {
+  return folder.ends_with('/') ? fmt::format("{}{}", folder, name)
+                               : fmt::format("{}/{}", folder, name);
+}
+
+void AddFingerprint(const base::FileTree& root, const std::string& path, std::string& fingerprint) {
+  const absl::StatusOr<base::FileInfo> info = root.Stat(path);
+  if (info.ok()) {
+    fingerprint += fmt::format("{}:{}:{}:{};", path, info->inode, info->bytes,
+                               info->modified.time_since_epoch().count());
+  } else {
+    fingerprint += fmt::format("{}:{};", path, static_cast<int>(info.status().code()));
+  }
+}
+
+base::Diagnostic Describe(const std::string& path, const absl::Status& error) {
+  const std::string message(error.message());
+  switch (error.code()) {
+    case absl::StatusCode::kNotFound:
+      return {"KubeletFileAbsent", path, message};
+    case absl::StatusCode::kPermissionDenied:
+      return {"KubeletFileForbidden", path, message + "; run as root to read it"};
+    default:
+      return {"KubeletFileUnreadable", path, message};
+  }
+}
+
+// The fingerprint is taken before the content: a file replaced in between differs from it the next
+// time, and the reader asks again.
+template <class T>
+std::optional<T> ReadStateFile(const base::FileTree& root, const std::string& path,
+                               absl::StatusOr<T> (*parse)(const std::string&),
+                               KubeletState& state) {
+  AddFingerprint(root, path, state.fingerprint);
+  const absl::StatusOr<std::string> text = root.Read(path);
+  if (!text.ok()) {
+    state.diagnostics.push_back(Describe(path, text.status()));
+    return std::nullopt;
+  }
+  absl::StatusOr<T> parsed = parse(*text);
+  if (parsed.ok()) return *std::move(parsed);
+  state.diagnostics.push_back(
+      {"KubeletFileDamaged", path,
+       fmt::format("{}: {}", root.Describe(path), std::string(parsed.status().message()))});
+  return std::nullopt;
+}
+
+// "namespace_name_uid". None of the three can have a '_', so any other count of them is something
+// else, such as the folders of kubelets before 1.14, which were named by the UID alone.
+std::optional<PodLogFolder> SplitLogFolder(std::string_view folder) {
+  const std::size_t first = folder.find('_');
+  if (first == std::string_view::npos) return std::nullopt;
+  const std::size_t second = folder.find('_', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  PodLogFolder parts{std::string(folder.substr(0, first)),
+                     std::string(folder.substr(first + 1, second - first - 1)),
+                     std::string(folder.substr(second + 1))};
+  if (parts.namespace_name.empty() || parts.name.empty() || parts.uid.empty()) return std::nullopt;
+  if (parts.uid.find('_') != std::string::npos) return std::nullopt;
+  return parts;
+}
+
+std::optional<std::vector<PodLogFolder>> ReadPodLogs(const base::FileTree& root,
+                                                     const std::string& path, KubeletState& state) {
+  AddFingerprint(root, path, state.fingerprint);
+  const absl::StatusOr<std::vector<std::string>> names = root.List(path);
+  if (!names.ok()) {
+    state.diagnostics.push_back(Describe(path, names.status()));
+    return std::nullopt;
+  }
+  std::vector<PodLogFolder> folders;
+  for (const std::string& name : *names) {
+    if (std::optional<PodLogFolder> folder = SplitLogFolder(name)) {
+      folders.push_back(*std::move(folder));
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+bool HasContainerIds(const CpuManagerState& state) {
+  return std::any_of(state.entries.begin(), state.entries.end(),
+                     [](const auto& entry) { return entry.second.contains(""); });
+}
+
+}  // namespace
+
+KubeletState ReadKubeletState(const base::FileTree& root, const std::string& root_dir,
+                              const std::string& pod_logs_dir) {
+  KubeletState state;
+  const std::string cpu = Join(root_dir, "cpu_manager_state");
+  state.cpu = ReadStateFile(root, cpu, ParseCpuManagerState, state);
+  state.memory =
+      ReadStateFile(root, Join(root_dir, "memory_manager_state"), ParseMemoryManagerState, state);
+  state.devices = ReadStateFile(root, Join(root_dir, "device-plugins/kubelet_internal_checkpoint"),
+                                ParseDeviceCheckpoint, state);
+  state.pod_logs = ReadPodLogs(root, pod_logs_dir, state);
+  if (state.cpu && HasContainerIds(*state.cpu)) {
+    state.diagnostics.push_back(
+        {"CpuStateByContainerId", cpu,
+         fmt::format("{} is in the format of kubelets up to 1.17, by container id: its entries "
+                     "cannot be given to pods",
+                     root.Describe(cpu))});
+  }
+  return state;
+}
+
+base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,
+                                  const base::CpuSet& reserved) {
+  base::CpuSet missing = online - state.default_cpus - reserved;
+  for (const auto& [uid, containers] : state.entries) {
+    for (const auto& [container, cpus] : containers) missing -= cpus;
+  }
+  for (const auto& [uid, cpus] : state.pod_entries) missing -= cpus;
+  return missing;
+}
+
+}  // namespace podresources
