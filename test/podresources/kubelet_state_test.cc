@@ -1,0 +1,300 @@
+#include "podresources/kubelet_state.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "test/support/status.h"
+#include "test/support/temp_tree.h"
+
+namespace podresources {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+constexpr const char* kRootDir = "/var/lib/kubelet";
+constexpr const char* kLogs = "/var/log/pods";
+
+const base::Diagnostic* Find(const base::Diagnostics& diagnostics, const std::string& code,
+                             const std::string& subject) {
+  for (const base::Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.code == code && diagnostic.subject == subject) return &diagnostic;
+  }
+  return nullptr;
+}
+
+TEST(CpuManagerState, GivesPolicySharedPoolAndExclusiveCpusByUidAndContainer) {
+  ASSERT_OK_AND_ASSIGN(const CpuManagerState state, ParseCpuManagerState(R"({
+    "policyName":"static","defaultCpuSet":"1,3,15-31,47-63",
+    "entries":{"uid2":{"init-container":"35"},
+               "uid1":{"app":"0,2,4-14,32,34,36-46","init-container":"33"}},
+    "checksum":123})"));
+  EXPECT_EQ(state.policy, "static");
+  EXPECT_EQ(state.default_cpus.ToString(), "1,3,15-31,47-63");
+  ASSERT_THAT(state.entries, SizeIs(2));
+  EXPECT_EQ(state.entries.at("uid2").at("init-container"), (base::CpuSet{35}));
+  EXPECT_EQ(state.entries.at("uid1").at("app").ToString(), "0,2,4-14,32,34,36-46");
+  EXPECT_EQ(state.entries.at("uid1").at("init-container"), (base::CpuSet{33}));
+}
+
+TEST(CpuManagerState, OfPolicyNoneHasNothingElse) {
+  ASSERT_OK_AND_ASSIGN(
+      const CpuManagerState state,
+      ParseCpuManagerState(R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})"));
+  EXPECT_EQ(state.policy, "none");
+  EXPECT_TRUE(state.default_cpus.empty());
+  EXPECT_THAT(state.entries, IsEmpty());
+}
+
+TEST(CpuManagerState, OfKubelet137GoesByItsNestedCopyAndHasPodLevelCpus) {
+  ASSERT_OK_AND_ASSIGN(const CpuManagerState state, ParseCpuManagerState(R"({
+    "policyName":"static","defaultCpuSet":"0-3","entries":{"u":{"c":"4"}},"checksum":1,
+    "data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0-1\",\"entries\":{\"u\":{\"c\":\"4\"}},\"podEntries\":{\"u\":{\"cpuSet\":\"4-7\"}}}",
+    "dataChecksum":2})"));
+  EXPECT_EQ(state.default_cpus.ToString(), "0-1");
+  EXPECT_EQ(state.entries.at("u").at("c"), (base::CpuSet{4}));
+  EXPECT_THAT(state.pod_entries, ElementsAre(Pair("u", base::CpuSet{4, 5, 6, 7})));
+}
+
+TEST(CpuManagerState, SaysWhatIsWrongAndWhere) {
+  const auto wrong = [](const std::string& json, const std::string& what) {
+    EXPECT_THAT(ParseCpuManagerState(json),
+                test::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)))
+        << json;
+  };
+  wrong("", "the file is empty");
+  wrong("[]", "not an object");
+  wrong(R"({"policyName":"static","defaultCp)", "at byte 33 of 33");
+  wrong(R"({"defaultCpuSet":"0"})", "policyName: is missing");
+  wrong(R"({"policyName":7})", "policyName: is not a string");
+  wrong(R"({"policyName":"static","defaultCpuSet":"0-x"})", "defaultCpuSet");
+  wrong(R"({"policyName":"static","entries":{"u":{"c":3}}})", "entries.u.c: is not a string");
+  wrong(R"({"policyName":"static","entries":[]})", "entries: is not an object");
+  wrong(R"({"policyName":"static","policyName":"none"})", "\"policyName\" appears twice");
+  wrong(R"({"policyName":"static","entries":{"u":{"c":"1","c":"2"}}})", "\"c\" appears twice");
+  wrong(R"({"policyName":"static"} trailing)", "at byte 24");
+}
+
+TEST(CpuManagerState, TakesDeepNestingWithoutDeepRecursion) {
+  const std::string deep = std::string(500000, '[') + std::string(500000, ']');
+  EXPECT_OK(ParseCpuManagerState(R"({"policyName":"static","other":)" + deep + "}"));
+}
+
+TEST(CpusMissingFromState, AreThoseThatCameAfterTheKubeletWroteIt) {
+  ASSERT_OK_AND_ASSIGN(
+      CpuManagerState state,
+      ParseCpuManagerState(R"({"policyName":"static","defaultCpuSet":"0","checksum":885245905})"));
+  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {}), (base::CpuSet{1, 2, 3}));
+  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {3}), (base::CpuSet{1, 2}));
+  state.entries["u"]["c"] = {1};
+  state.pod_entries["v"] = {2};
+  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {}), (base::CpuSet{3}));
+}
+
+TEST(MemoryManagerState, GivesNodesWithTheirGroupsAndTables) {
+  ASSERT_OK_AND_ASSIGN(const MemoryManagerState state, ParseMemoryManagerState(R"({
+    "policyName":"Static","machineState":{
+      "0":{"numberOfAssignments":1,"memoryMap":{"memory":{"total":99759243264,
+        "systemReserved":10538188800,"allocatable":78483636224,"reserved":78215200768,
+        "free":268435456}},"cells":[0,1]},
+      "8":{"numberOfAssignments":1,"memoryMap":{"memory":{"total":99283886080,
+        "systemReserved":1101004800,"allocatable":87445463040,"reserved":13052854272,
+        "free":74392608768}},"cells":[0,8]}}})"));
+  EXPECT_EQ(state.policy, "Static");
+  ASSERT_THAT(state.nodes, SizeIs(2));
+  EXPECT_EQ(state.nodes.at(0).group, (base::NumaMask{0, 1}));
+  EXPECT_EQ(state.nodes.at(8).group, (base::NumaMask{0, 8}));
+  EXPECT_EQ(state.nodes.at(0).assignments, 1);
+  EXPECT_EQ(state.nodes.at(0).memory.at("memory"),
+            (MemoryTable{99759243264, 10538188800, 78483636224, 78215200768, 268435456}));
+}
+
+TEST(MemoryManagerState, GivesBlocksByUidAndContainerSorted) {
+  ASSERT_OK_AND_ASSIGN(const MemoryManagerState state, ParseMemoryManagerState(R"({
+    "policyName":"Static","machineState":null,"entries":{"u":{"c":[
+      {"numaAffinity":[1,0],"type":"memory","size":268435456},
+      {"numaAffinity":[1],"type":"hugepages-2Mi","size":33554432}]}},
+    "podEntries":{"v":{"memoryBlocks":[{"numaAffinity":[0],"type":"memory","size":1024}]}},
+    "checksum":7})"));
+  EXPECT_THAT(state.entries.at("u").at("c"),
+              ElementsAre(MemoryBlock{"hugepages-2Mi", 33554432, {1}},
+                          MemoryBlock{"memory", 268435456, {0, 1}}));
+  EXPECT_THAT(state.pod_entries.at("v"), ElementsAre(MemoryBlock{"memory", 1024, {0}}));
+}
+
+TEST(MemoryManagerState, SaysWhatIsWrongAndWhere) {
+  const auto wrong = [](const std::string& json, const std::string& what) {
+    EXPECT_THAT(ParseMemoryManagerState(R"({"policyName":"Static",)" + json + "}"),
+                test::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)))
+        << json;
+  };
+  wrong(R"("machineState":{"a":{}})", "machineState.a: is no NUMA node id");
+  wrong(R"("machineState":{"-1":{}})", "machineState.-1: is no NUMA node id");
+  wrong(R"("machineState":{"1":{},"01":{}})", "named before");
+  wrong(R"("machineState":{"0":{"cells":[0,"1"]}})", "machineState.0.cells");
+  wrong(R"("machineState":{"0":{"memoryMap":{"memory":{"free":-1}}}})",
+        "machineState.0.memoryMap.memory.free: is not a number");
+  wrong(R"("machineState":{"0":{"memoryMap":{"memory":{"free":9223372036854775808}}}})", "2^63-1");
+  wrong(R"("entries":{"u":{"c":[{"size":1}]}})", "entries.u.c.type: is missing");
+  wrong(R"("entries":{"u":{"c":{}}})", "entries.u.c: is not a list");
+}
+
+TEST(DeviceCheckpoint, GivesDevicesWithTheUnionOfTheirNumaNodes) {
+  ASSERT_OK_AND_ASSIGN(const DeviceCheckpoint checkpoint, ParseDeviceCheckpoint(R"({
+    "Data":{"PodDeviceEntries":[
+      {"PodUID":"u","ContainerName":"c","ResourceName":"nvidia.com/gpu",
+       "DeviceIDs":{"0":["GPU-1"],"1":["GPU-1","GPU-0"]},"AllocResp":"Cg=="},
+      {"PodUID":"u","ContainerName":"c","ResourceName":"example.com/nic",
+       "DeviceIDs":{"-1":["n0"]},"AllocResp":null},
+      {"PodUID":"u","ContainerName":"c","ResourceName":"nvidia.com/gpu",
+       "DeviceIDs":{"0":["GPU-1"]},"AllocResp":"Cg=="},
+      {"PodUID":"v","ContainerName":"old","ResourceName":"example.com/nic",
+       "DeviceIDs":["n2","n1"],"AllocResp":""}],
+     "RegisteredDevices":{"nvidia.com/gpu":["GPU-1","GPU-0","GPU-1"],"gone.com/x":null}},
+    "Checksum":3166431064})"));
+  EXPECT_THAT(checkpoint.entries.at("u").at("c"),
+              ElementsAre(Device{"example.com/nic", "n0", {}, false},
+                          Device{"nvidia.com/gpu", "GPU-0", {1}, false},
+                          Device{"nvidia.com/gpu", "GPU-1", {0, 1}, false}));
+  EXPECT_THAT(checkpoint.entries.at("v").at("old"),
+              ElementsAre(Device{"example.com/nic", "n1", {}, false},
+                          Device{"example.com/nic", "n2", {}, false}));
+  EXPECT_THAT(checkpoint.registered,
+              ElementsAre(Pair("gone.com/x", IsEmpty()),
+                          Pair("nvidia.com/gpu", ElementsAre("GPU-0", "GPU-1"))));
+}
+
+TEST(DeviceCheckpoint, MarksADeviceOnANodeThatCannotBe) {
+  ASSERT_OK_AND_ASSIGN(const DeviceCheckpoint checkpoint, ParseDeviceCheckpoint(R"({"Data":{
+    "PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r",
+      "DeviceIDs":{"4294967295":["d"]}}],"RegisteredDevices":null},"Checksum":1})"));
+  EXPECT_THAT(checkpoint.entries.at("u").at("c"), ElementsAre(Device{"r", "d", {}, true}));
+}
+
+TEST(DeviceCheckpoint, SaysWhatIsWrongAndWhere) {
+  const auto wrong = [](const std::string& json, const std::string& what) {
+    EXPECT_THAT(ParseDeviceCheckpoint(json),
+                test::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)))
+        << json;
+  };
+  wrong("{}", "Data: is missing");
+  wrong(R"({"Data":{"PodDeviceEntries":{}}})", "Data.PodDeviceEntries: is not a list");
+  wrong(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c"}]}})",
+        "ResourceName: is missing");
+  wrong(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r",
+         "DeviceIDs":{"x":[]}}]}})",
+        "[u/c].DeviceIDs.x: is no NUMA node id");
+}
+
+class ReadKubeletStateTest : public testing::Test {
+ protected:
+  KubeletState Read() { return ReadKubeletState(tree_.Open(), kRootDir, kLogs); }
+  void PutAll() {
+    tree_.Put("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none"})")
+        .Put("var/lib/kubelet/memory_manager_state", R"({"policyName":"None"})")
+        .Put("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", R"({"Data":{}})")
+        .Folder("var/log/pods/ml_llm-0_0c1e");
+  }
+  test::TempTree tree_;
+};
+
+TEST_F(ReadKubeletStateTest, ReadsAllFourWithoutADiagnostic) {
+  PutAll();
+  const KubeletState state = Read();
+  EXPECT_TRUE(state.cpu && state.memory && state.devices && state.pod_logs);
+  EXPECT_THAT(state.diagnostics, IsEmpty());
+}
+
+TEST_F(ReadKubeletStateTest, NamesEachFileThatIsAbsent) {
+  const KubeletState state = Read();
+  EXPECT_FALSE(state.cpu || state.memory || state.devices || state.pod_logs);
+  for (const char* path :
+       {"/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state",
+        "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "/var/log/pods"}) {
+    EXPECT_NE(Find(state.diagnostics, "KubeletFileAbsent", path), nullptr) << path;
+  }
+}
+
+TEST_F(ReadKubeletStateTest, NamesADamagedFileAndReadsTheOthers) {
+  PutAll();
+  tree_.Put("var/lib/kubelet/cpu_manager_state", R"({"policyName":"static","entr)");
+  const KubeletState state = Read();
+  EXPECT_FALSE(state.cpu);
+  EXPECT_TRUE(state.memory && state.devices);
+  const base::Diagnostic* damaged =
+      Find(state.diagnostics, "KubeletFileDamaged", "/var/lib/kubelet/cpu_manager_state");
+  ASSERT_NE(damaged, nullptr);
+  EXPECT_THAT(damaged->message, HasSubstr(tree_.Path("var/lib/kubelet/cpu_manager_state")));
+  EXPECT_THAT(damaged->message, HasSubstr("at byte 28"));
+}
+
+TEST_F(ReadKubeletStateTest, TellsAForbiddenFileFromAnAbsentOne) {
+  PutAll();
+  ASSERT_EQ(chmod(tree_.root().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(tree_.Path("var/lib/kubelet/cpu_manager_state").c_str(), 0), 0);
+  const base::FileTree tree = tree_.Open();
+  const uid_t before = geteuid();
+  constexpr uid_t kNobody = 65534;
+  const bool root = before == 0;
+  ASSERT_EQ(root ? seteuid(kNobody) : 0, 0);
+  const KubeletState state = ReadKubeletState(tree, kRootDir, kLogs);
+  ASSERT_EQ(root ? seteuid(before) : 0, 0);
+  EXPECT_FALSE(state.cpu);
+  EXPECT_TRUE(state.memory);
+  EXPECT_NE(Find(state.diagnostics, "KubeletFileForbidden", "/var/lib/kubelet/cpu_manager_state"),
+            nullptr);
+}
+
+TEST_F(ReadKubeletStateTest, RefusesAFileThatIsTooLarge) {
+  PutAll();
+  tree_.Put("var/lib/kubelet/memory_manager_state",
+            std::string(base::FileTree::kMaxFileBytes + 1, ' '));
+  const KubeletState state = Read();
+  EXPECT_FALSE(state.memory);
+  EXPECT_NE(
+      Find(state.diagnostics, "KubeletFileUnreadable", "/var/lib/kubelet/memory_manager_state"),
+      nullptr);
+}
+
+TEST_F(ReadKubeletStateTest, AcceptsTheFormatByContainerIdWithADiagnostic) {
+  PutAll();
+  tree_.Put("var/lib/kubelet/cpu_manager_state",
+            R"({"policyName":"static","defaultCpuSet":"0","entries":{"4d1f":"1-2"}})");
+  const KubeletState state = Read();
+  ASSERT_TRUE(state.cpu);
+  EXPECT_EQ(state.cpu->entries.at("4d1f").at(""), (base::CpuSet{1, 2}));
+  EXPECT_NE(Find(state.diagnostics, "CpuStateByContainerId", "/var/lib/kubelet/cpu_manager_state"),
+            nullptr);
+}
+
+TEST_F(ReadKubeletStateTest, SplitsPodLogFoldersAndLeavesOutOthers) {
+  PutAll();
+  tree_.Folder("var/log/pods/kube-system_dns-0.x_d4a0f2").Folder("var/log/pods/9c0ab1");
+  tree_.Folder("var/log/pods/a_b_c_d").Folder("var/log/pods/_b_c").Folder("var/log/pods/a__c");
+  EXPECT_THAT(*Read().pod_logs, ElementsAre(PodLogFolder{"kube-system", "dns-0.x", "d4a0f2"},
+                                            PodLogFolder{"ml", "llm-0", "0c1e"}));
+}
+
+TEST_F(ReadKubeletStateTest, HasAFingerprintThatChangesWithEachFile) {
+  PutAll();
+  const std::string before = Read().fingerprint;
+  EXPECT_EQ(Read().fingerprint, before);
+  // The kubelet replaces its files: same size, perhaps the same millisecond, another inode.
+  tree_.Put("var/lib/kubelet/new", R"({"policyName":"NONE"})");
+  ASSERT_EQ(rename(tree_.Path("var/lib/kubelet/new").c_str(),
+                   tree_.Path("var/lib/kubelet/memory_manager_state").c_str()),
+            0);
+  const std::string replaced = Read().fingerprint;
+  EXPECT_NE(replaced, before);
+  tree_.Remove("var/lib/kubelet/cpu_manager_state");
+  EXPECT_NE(Read().fingerprint, replaced);
+}
+
+}  // namespace
+}  // namespace podresources
