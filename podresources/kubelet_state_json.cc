@@ -79,6 +79,13 @@ const Value* Find(const Value& object, const char* name) {
   return &member->value;
 }
 
+// The kubelet writes all of its fields, except for empty maps of entries: one that is missing is
+// damage, not zero.
+absl::Status Require(const Value& object, const char* name, std::string_view where) {
+  if (object.HasMember(name)) return absl::OkStatus();
+  return Wrong(Below(where, name), "is missing");
+}
+
 absl::StatusOr<std::string> ReadText(const Value& object, const char* name,
                                      std::string_view where) {
   const Value* value = Find(object, name);
@@ -116,7 +123,7 @@ absl::StatusOr<base::CpuSet> ReadCpus(const Value& value, std::string_view where
 absl::StatusOr<std::int64_t> ReadAmount(const Value& object, const char* name,
                                         std::string_view where) {
   const Value* value = Find(object, name);
-  if (value == nullptr) return 0;
+  if (value == nullptr) return Wrong(Below(where, name), "is missing");
   if (!value->IsInt64() || value->GetInt64() < 0) {
     return Wrong(Below(where, name), "is not a number from 0 to 2^63-1");
   }
@@ -168,9 +175,8 @@ absl::Status ReadCpuEntry(const std::string& uid, const Value& value, CpuManager
 absl::StatusOr<CpuManagerState> ReadCpuState(const Value& root) {
   CpuManagerState state;
   ASSIGN_OR_RETURN(state.policy, ReadText(root, "policyName", ""));
-  if (const Value* cpus = Find(root, "defaultCpuSet")) {
-    ASSIGN_OR_RETURN(state.default_cpus, ReadCpus(*cpus, "defaultCpuSet"));
-  }
+  RETURN_IF_ERROR(Require(root, "defaultCpuSet", ""));
+  ASSIGN_OR_RETURN(state.default_cpus, ReadCpus(root["defaultCpuSet"], "defaultCpuSet"));
   RETURN_IF_ERROR(ForEachMember(
       Find(root, "entries"), "entries",
       [&](const std::string& uid, const Value& value) { return ReadCpuEntry(uid, value, state); }));
@@ -207,7 +213,9 @@ absl::StatusOr<MemoryNode> ReadMemoryNode(const Value& value, const std::string&
   ASSIGN_OR_RETURN(const std::int64_t assignments, ReadAmount(value, "numberOfAssignments", where));
   if (assignments > INT32_MAX) return Wrong(Below(where, "numberOfAssignments"), "is too large");
   node.assignments = static_cast<int>(assignments);
+  RETURN_IF_ERROR(Require(value, "cells", where));
   ASSIGN_OR_RETURN(node.group, ReadNumaNodes(Find(value, "cells"), Below(where, "cells")));
+  RETURN_IF_ERROR(Require(value, "memoryMap", where));
   const std::string map = Below(where, "memoryMap");
   RETURN_IF_ERROR(ForEachMember(Find(value, "memoryMap"), map,
                                 [&](const std::string& type, const Value& table) {
@@ -218,16 +226,22 @@ absl::StatusOr<MemoryNode> ReadMemoryNode(const Value& value, const std::string&
   return node;
 }
 
+absl::StatusOr<MemoryBlock> ReadBlock(const Value& value, const std::string& where) {
+  if (!value.IsObject()) return Wrong(where, "has an element that is not an object");
+  MemoryBlock block;
+  ASSIGN_OR_RETURN(block.type, ReadText(value, "type", where));
+  ASSIGN_OR_RETURN(block.bytes, ReadAmount(value, "size", where));
+  RETURN_IF_ERROR(Require(value, "numaAffinity", where));
+  ASSIGN_OR_RETURN(block.numa_nodes, ReadNumaNodes(Find(value, "numaAffinity"), where));
+  return block;
+}
+
 absl::StatusOr<std::vector<MemoryBlock>> ReadBlocks(const Value* array, const std::string& where) {
   std::vector<MemoryBlock> blocks;
-  RETURN_IF_ERROR(ForEachElement(array, where, [&](const Value& value) -> absl::Status {
-    if (!value.IsObject()) return Wrong(where, "has an element that is not an object");
-    MemoryBlock block;
-    ASSIGN_OR_RETURN(block.type, ReadText(value, "type", where));
-    ASSIGN_OR_RETURN(block.bytes, ReadAmount(value, "size", where));
-    ASSIGN_OR_RETURN(block.numa_nodes, ReadNumaNodes(Find(value, "numaAffinity"), where));
-    blocks.push_back(std::move(block));
-    return absl::OkStatus();
+  RETURN_IF_ERROR(ForEachElement(array, where, [&](const Value& value) {
+    absl::StatusOr<MemoryBlock> block = ReadBlock(value, where);
+    if (block.ok()) blocks.push_back(*std::move(block));
+    return block.status();
   }));
   std::sort(blocks.begin(), blocks.end());
   return blocks;
@@ -263,6 +277,7 @@ absl::Status ReadMachineState(const Value& root, MemoryManagerState& state) {
 absl::StatusOr<MemoryManagerState> ReadMemoryState(const Value& root) {
   MemoryManagerState state;
   ASSIGN_OR_RETURN(state.policy, ReadText(root, "policyName", ""));
+  RETURN_IF_ERROR(Require(root, "machineState", ""));
   RETURN_IF_ERROR(ReadMachineState(root, state));
   RETURN_IF_ERROR(ForEachMember(Find(root, "entries"), "entries",
                                 [&](const std::string& uid, const Value& value) {
@@ -321,6 +336,7 @@ absl::Status ReadDeviceEntry(const Value& entry, DeviceTable& table) {
   ASSIGN_OR_RETURN(const std::string uid, ReadText(entry, "PodUID", where));
   ASSIGN_OR_RETURN(const std::string container, ReadText(entry, "ContainerName", where));
   ASSIGN_OR_RETURN(const std::string resource, ReadText(entry, "ResourceName", where));
+  RETURN_IF_ERROR(Require(entry, "DeviceIDs", where));
   return ReadDeviceIds(Find(entry, "DeviceIDs"), resource,
                        fmt::format("{}[{}/{}].DeviceIDs", where, uid, container),
                        table[uid][container][resource]);
@@ -367,6 +383,8 @@ absl::StatusOr<DeviceCheckpoint> ParseDeviceCheckpoint(const std::string& json) 
   RETURN_IF_ERROR(ParseObject(json, document));
   const Value* data = Find(document, "Data");
   if (data == nullptr || !data->IsObject()) return Wrong("Data", "is missing or not an object");
+  RETURN_IF_ERROR(Require(*data, "PodDeviceEntries", "Data"));
+  RETURN_IF_ERROR(Require(*data, "RegisteredDevices", "Data"));
   DeviceTable table;
   RETURN_IF_ERROR(
       ForEachElement(Find(*data, "PodDeviceEntries"), "Data.PodDeviceEntries",

@@ -74,8 +74,11 @@ TEST(CpuManagerState, SaysWhatIsWrongAndWhere) {
   wrong(R"({"defaultCpuSet":"0"})", "policyName: is missing");
   wrong(R"({"policyName":7})", "policyName: is not a string");
   wrong(R"({"policyName":"static","defaultCpuSet":"0-x"})", "defaultCpuSet");
-  wrong(R"({"policyName":"static","entries":{"u":{"c":3}}})", "entries.u.c: is not a string");
-  wrong(R"({"policyName":"static","entries":[]})", "entries: is not an object");
+  wrong(R"({"policyName":"static"})", "defaultCpuSet: is missing");
+  wrong(R"({"policyName":"static","defaultCpuSet":null})", "defaultCpuSet: is not a string");
+  wrong(R"({"policyName":"static","defaultCpuSet":"","entries":{"u":{"c":3}}})",
+        "entries.u.c: is not a string");
+  wrong(R"({"policyName":"static","defaultCpuSet":"","entries":[]})", "entries: is not an object");
   wrong(R"({"policyName":"static","policyName":"none"})", "\"policyName\" appears twice");
   wrong(R"({"policyName":"static","entries":{"u":{"c":"1","c":"2"}}})", "\"c\" appears twice");
   wrong(R"({"policyName":"static"} trailing)", "at byte 24");
@@ -83,7 +86,8 @@ TEST(CpuManagerState, SaysWhatIsWrongAndWhere) {
 
 TEST(CpuManagerState, TakesDeepNestingWithoutDeepRecursion) {
   const std::string deep = std::string(500000, '[') + std::string(500000, ']');
-  EXPECT_OK(ParseCpuManagerState(R"({"policyName":"static","other":)" + deep + "}"));
+  EXPECT_OK(
+      ParseCpuManagerState(R"({"policyName":"static","defaultCpuSet":"","other":)" + deep + "}"));
 }
 
 TEST(CpusMissingFromState, AreThoseThatCameAfterTheKubeletWroteIt) {
@@ -130,19 +134,31 @@ TEST(MemoryManagerState, GivesBlocksByUidAndContainerSorted) {
 
 TEST(MemoryManagerState, SaysWhatIsWrongAndWhere) {
   const auto wrong = [](const std::string& json, const std::string& what) {
-    EXPECT_THAT(ParseMemoryManagerState(R"({"policyName":"Static",)" + json + "}"),
+    EXPECT_THAT(ParseMemoryManagerState(R"({"policyName":"Static")" + json + "}"),
                 test::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)))
         << json;
   };
-  wrong(R"("machineState":{"a":{}})", "machineState.a: is no NUMA node id");
-  wrong(R"("machineState":{"-1":{}})", "machineState.-1: is no NUMA node id");
-  wrong(R"("machineState":{"1":{},"01":{}})", "named before");
-  wrong(R"("machineState":{"0":{"cells":[0,"1"]}})", "machineState.0.cells");
-  wrong(R"("machineState":{"0":{"memoryMap":{"memory":{"free":-1}}}})",
-        "machineState.0.memoryMap.memory.free: is not a number");
-  wrong(R"("machineState":{"0":{"memoryMap":{"memory":{"free":9223372036854775808}}}})", "2^63-1");
-  wrong(R"("entries":{"u":{"c":[{"size":1}]}})", "entries.u.c.type: is missing");
-  wrong(R"("entries":{"u":{"c":{}}})", "entries.u.c: is not a list");
+  const auto wrong_node = [&wrong](const std::string& node, const std::string& what) {
+    wrong(R"(,"machineState":{"0":{"numberOfAssignments":0,)" + node + "}}", what);
+  };
+  const auto wrong_entry = [&wrong](const std::string& entry, const std::string& what) {
+    wrong(R"(,"machineState":{},"entries":{"u":{"c":)" + entry + "}}", what);
+  };
+  const std::string node = R"({"numberOfAssignments":0,"memoryMap":null,"cells":[1]})";
+  wrong("", "machineState: is missing");
+  wrong(R"(,"machineState":{"a":{}})", "machineState.a: is no NUMA node id");
+  wrong(R"(,"machineState":{"-1":{}})", "machineState.-1: is no NUMA node id");
+  wrong(R"(,"machineState":{"1":)" + node + R"(,"01":)" + node + "}", "named before");
+  wrong(R"(,"machineState":{"0":null})", "machineState.0: is not an object");
+  wrong_node(R"("memoryMap":{},"cells":[0,"1"])", "machineState.0.cells");
+  wrong_node(R"("memoryMap":{})", "machineState.0.cells: is missing");
+  wrong_node(R"("cells":[0],"memoryMap":{"memory":{"total":-1}})",
+             "machineState.0.memoryMap.memory.total: is not a number");
+  wrong_node(R"("cells":[0],"memoryMap":{"memory":{"total":9223372036854775808}})", "2^63-1");
+  wrong_node(R"("cells":[0],"memoryMap":{"memory":{"total":1}})", "systemReserved: is missing");
+  wrong_entry(R"([{"size":1}])", "entries.u.c.type: is missing");
+  wrong_entry(R"([{"type":"memory","size":1}])", "entries.u.c.numaAffinity: is missing");
+  wrong_entry("{}", "entries.u.c: is not a list");
 }
 
 TEST(DeviceCheckpoint, GivesDevicesWithTheUnionOfTheirNumaNodes) {
@@ -184,11 +200,14 @@ TEST(DeviceCheckpoint, SaysWhatIsWrongAndWhere) {
         << json;
   };
   wrong("{}", "Data: is missing");
-  wrong(R"({"Data":{"PodDeviceEntries":{}}})", "Data.PodDeviceEntries: is not a list");
-  wrong(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c"}]}})",
+  wrong(R"({"Data":{"PodDeviceEntries":[]}})", "Data.RegisteredDevices: is missing");
+  wrong(R"({"Data":{"PodDeviceEntries":{},"RegisteredDevices":null}})",
+        "Data.PodDeviceEntries: is not a list");
+  wrong(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c"}],
+         "RegisteredDevices":null}})",
         "ResourceName: is missing");
   wrong(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r",
-         "DeviceIDs":{"x":[]}}]}})",
+         "DeviceIDs":{"x":[]}}],"RegisteredDevices":null}})",
         "[u/c].DeviceIDs.x: is no NUMA node id");
 }
 
@@ -196,9 +215,10 @@ class ReadKubeletStateTest : public testing::Test {
  protected:
   KubeletState Read() { return ReadKubeletState(tree_.Open(), kRootDir, kLogs); }
   void PutAll() {
-    tree_.Put("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none"})")
-        .Put("var/lib/kubelet/memory_manager_state", R"({"policyName":"None"})")
-        .Put("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", R"({"Data":{}})")
+    tree_.Put("var/lib/kubelet/cpu_manager_state", R"({"policyName":"none","defaultCpuSet":""})")
+        .Put("var/lib/kubelet/memory_manager_state", R"({"policyName":"None","machineState":{}})")
+        .Put("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+             R"({"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}}})")
         .Folder("var/log/pods/ml_llm-0_0c1e");
   }
   test::TempTree tree_;
@@ -286,7 +306,7 @@ TEST_F(ReadKubeletStateTest, HasAFingerprintThatChangesWithEachFile) {
   const std::string before = Read().fingerprint;
   EXPECT_EQ(Read().fingerprint, before);
   // The kubelet replaces its files: same size, perhaps the same millisecond, another inode.
-  tree_.Put("var/lib/kubelet/new", R"({"policyName":"NONE"})");
+  tree_.Put("var/lib/kubelet/new", R"({"policyName":"NONE","machineState":{}})");
   ASSERT_EQ(rename(tree_.Path("var/lib/kubelet/new").c_str(),
                    tree_.Path("var/lib/kubelet/memory_manager_state").c_str()),
             0);
