@@ -76,12 +76,14 @@ NvidiaInformation ParseNvidiaInformation(std::string_view text) {
   return information;
 }
 
+bool IsHeldByNvidiaDriver(const base::FileTree& root, const PciAddress& address) {
+  return root.Exists(fmt::format("{}/{}", kGpus, ToString(address)));
+}
+
 void AttachNvidiaFacts(const base::FileTree& root, std::vector<PciDevice>& devices,
                        base::Diagnostics& diagnostics) {
   for (PciDevice& device : devices) {
-    if (device.kind != DeviceKind::kGpu || (device.vendor != kNvidia && device.vendor != 0)) {
-      continue;
-    }
+    if (device.kind != DeviceKind::kGpu || device.vendor != kNvidia) continue;
     AttachInformation(root, device, diagnostics);
   }
 }

@@ -23,6 +23,8 @@ struct NvidiaInformation {
 };
 NvidiaInformation ParseNvidiaInformation(std::string_view text);
 
+bool IsHeldByNvidiaDriver(const base::FileTree& root, const PciAddress& address);
+
 // Adds model, UUID and minor to the GPUs that NVIDIA's driver holds. `devices` are sorted by
 // address. These files are the same in every container, unless NVIDIA's container toolkit mounts
 // over them.

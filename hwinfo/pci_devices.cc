@@ -37,6 +37,25 @@ constexpr std::uint32_t kCoprocessor = 0x0b40;
 constexpr std::uint32_t kProcessingAccelerator = 0x1200;  // AMD MI300 and later, Gaudi
 constexpr std::uint32_t kBridges = 0x06;
 
+// The kernel's mask format: 32-bit words in hexadecimal, the highest first, "00000001,ffff0000".
+absl::StatusOr<base::CpuSet> ParseCpuMask(std::string_view mask) {
+  base::CpuSet cpus;
+  for (int first = 0; !mask.empty(); first += 32) {
+    const std::size_t comma = mask.rfind(',');
+    const std::size_t start = comma == std::string_view::npos ? 0 : comma + 1;
+    const auto word = ParseNumber<std::uint32_t>(mask.substr(start), 16);
+    if (!word || first > base::kMaxId) {
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\" is no CPU mask", mask.substr(start).substr(0, 40)));
+    }
+    for (int bit = 0; bit < 32; ++bit) {
+      if (((*word >> bit) & 1) != 0) cpus.Insert(first + bit);
+    }
+    mask = mask.substr(0, comma == std::string_view::npos ? 0 : comma);
+  }
+  return cpus;
+}
+
 // Reads one machine's functions. Bridges are shared by many functions, so their NUMA nodes are
 // kept.
 class Reader {
@@ -102,12 +121,16 @@ std::optional<int> Reader::ReadNumaNode(const std::string& folder) const {
 }
 
 base::CpuSet Reader::ReadLocalCpus(const std::string& folder, const PciAddress& address) {
-  const absl::StatusOr<std::string> text = root_.ReadTrimmed(folder + "/local_cpulist");
-  if (!text.ok()) return {};
-  absl::StatusOr<base::CpuSet> cpus = base::CpuSet::Parse(*text);
+  absl::StatusOr<std::string> text = root_.ReadTrimmed(folder + "/local_cpulist");
+  absl::StatusOr<base::CpuSet> cpus = base::CpuSet();
+  if (text.ok()) {
+    cpus = base::CpuSet::Parse(*text);
+  } else if (text = root_.ReadTrimmed(folder + "/local_cpus"); text.ok()) {
+    cpus = ParseCpuMask(*text);
+  }
   if (cpus.ok()) return *std::move(cpus);
   Report("PciFunctionIncomplete", address,
-         fmt::format("local_cpulist: {}", std::string(cpus.status().message())));
+         fmt::format("its local CPUs: {}", std::string(cpus.status().message())));
   return {};
 }
 
@@ -193,7 +216,8 @@ std::optional<PciDevice> Reader::Read(const std::string& name, const PciAddress&
     Report("PciFunctionSkipped", address, std::string(device_class.status().message()));
     return std::nullopt;
   }
-  const absl::StatusOr<std::uint32_t> vendor = ReadHex(folder + "/vendor");
+  absl::StatusOr<std::uint32_t> vendor = ReadHex(folder + "/vendor");
+  if (!vendor.ok() && IsHeldByNvidiaDriver(root_, address)) vendor = kNvidia;
   const auto kind = KindOf(*device_class, vendor.value_or(0), address);
   const std::string driver = ReadLinkedName(folder + "/driver");
   const bool passed_through = driver == "vfio-pci" && (*device_class >> 16) != kBridges;
