@@ -71,7 +71,15 @@ int OpenBelow(int root, const std::string& path, int flags) {
   open_how how = {};
   how.flags = static_cast<__u64>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const long fd = syscall(SYS_openat2, root, path.c_str(), &how, sizeof how);
+  // EAGAIN: something anywhere on the machine was renamed or mounted while the kernel followed a
+  // "..", which links of sysfs are full of. It cannot know then that the path stayed inside, and
+  // leaves it to us to ask again.
+  constexpr int kAttempts = 1000;
+  long fd = -1;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    fd = syscall(SYS_openat2, root, path.c_str(), &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN) break;
+  }
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
   return openat(root, path.c_str(), flags | O_CLOEXEC);
 }

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <thread>
+
 #include "test/support/status.h"
 #include "test/support/temp_tree.h"
 
@@ -56,6 +59,29 @@ TEST(FileTree, TellsEachFailureApartAndNamesTheFile) {
   EXPECT_THAT(files.List("absent"), test::StatusIs(StatusCode::kNotFound, HasSubstr("/absent")));
   EXPECT_THAT(FileTree::Open(tree.Path("file")),
               test::StatusIs(StatusCode::kNotFound, HasSubstr("/file")));
+}
+
+// openat2 answers EAGAIN to a path with ".." when anything on the machine is renamed meanwhile.
+TEST(FileTree, FollowsLinksAlsoWhileOtherFilesAreRenamed) {
+  test::TempTree tree;
+  tree.Put("sys/devices/x/class", "1").Link("sys/bus/x", "../devices/x/../x/../x/../x/../x");
+  const test::TempTree other;
+  std::atomic<bool> stop = false;
+  std::thread renamer([&] {
+    const std::string a = other.Path("a");
+    const std::string b = other.Path("b");
+    mkdir(a.c_str(), 0700);
+    while (!stop) {
+      rename(a.c_str(), b.c_str());
+      rename(b.c_str(), a.c_str());
+    }
+  });
+  const FileTree files = tree.Open();
+  int failed = 0;
+  for (int i = 0; i < 20'000; ++i) failed += files.Exists("sys/bus/x/class") ? 0 : 1;
+  stop = true;
+  renamer.join();
+  EXPECT_EQ(failed, 0);
 }
 
 TEST(FileTree, SeesThatAFileWasReplaced) {
