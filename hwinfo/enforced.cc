@@ -122,7 +122,7 @@ std::optional<Set> Walk::ReadEffective(const std::string& path, std::string_view
       const std::string name = fmt::format("{}/{}", mounts_.cpuset->path, Join(level, file));
       const absl::StatusOr<std::string> text = root_.ReadTrimmed(name);
       if (absl::IsNotFound(text.status())) continue;
-      absl::StatusOr<Set> set = text.ok() ? Set::Parse(*text) : text.status();
+      absl::StatusOr<Set> set = text.ok() ? Set::Parse(*text) : absl::StatusOr<Set>(text.status());
       if (set.ok()) return *std::move(set);
       Report(path, fmt::format("{}: {}", file, std::string(set.status().message())));
       return std::nullopt;
@@ -131,19 +131,23 @@ std::optional<Set> Walk::ReadEffective(const std::string& path, std::string_view
   }
 }
 
+absl::StatusOr<std::map<int, std::int64_t>> ReadNumaStat(const base::FileTree& root,
+                                                         const Mount& memory,
+                                                         const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   root.Read(fmt::format("{}/{}/memory.numa_stat", memory.path, path)));
+  return memory.v2 ? ParseNumaStat(text) : ParseNumaStatV1(text, sysconf(_SC_PAGESIZE));
+}
+
 void Walk::ReadResident(const std::string& path, ContainerCgroup& container) {
   if (!mounts_.memory) return;
-  const absl::StatusOr<std::string> text =
-      root_.Read(fmt::format("{}/{}/memory.numa_stat", mounts_.memory->path, path));
-  if (absl::IsNotFound(text.status())) return;
-  absl::StatusOr<std::map<int, std::int64_t>> bytes = text.status();
-  if (text.ok()) {
-    bytes =
-        mounts_.memory->v2 ? ParseNumaStat(*text) : ParseNumaStatV1(*text, sysconf(_SC_PAGESIZE));
+  auto bytes = ReadNumaStat(root_, *mounts_.memory, path);
+  container.resident_known = bytes.ok();
+  if (bytes.ok()) {
+    container.resident_bytes = *std::move(bytes);
+  } else if (!absl::IsNotFound(bytes.status())) {
+    Report(path, std::string(bytes.status().message()));
   }
-  if (!bytes.ok()) return Report(path, std::string(bytes.status().message()));
-  container.resident_bytes = *std::move(bytes);
-  container.resident_known = true;
 }
 
 std::optional<ContainerCgroup> Walk::ReadContainer(const std::string& path, const std::string& uid,
