@@ -254,8 +254,7 @@ void LinkVirtualFunctions(std::vector<PciDevice>& devices) {
   for (PciDevice& device : devices) {
     std::vector<PciAddress>& functions = device.virtual_functions;
     std::ranges::sort(functions);
-    const auto repeated = std::ranges::unique(functions);
-    functions.erase(repeated.begin(), repeated.end());
+    functions.erase(std::unique(functions.begin(), functions.end()), functions.end());
   }
 }
 
