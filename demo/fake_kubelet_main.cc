@@ -3,19 +3,20 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <string>
 
+#include "base/file_tree.h"
+#include "base/status_macros.h"
 #include "demo/fake_kubelet.h"
 
 namespace {
 
 absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::UnavailableError(fmt::format("cannot open {}", path));
-  return std::string{std::istreambuf_iterator<char>(file), {}};
+  ASSIGN_OR_RETURN(const base::FileTree root, base::FileTree::Open("/"));
+  return root.Read(path, std::int64_t{64} << 20);
 }
 
 int Serve(const std::string& socket, const std::string& answers) {
@@ -26,7 +27,8 @@ int Serve(const std::string& socket, const std::string& answers) {
   sigaddset(&stop, SIGINT);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 
-  demo::FakeKubelet kubelet(socket, [&answers] { return ReadWhole(answers); });
+  demo::FakeKubelet kubelet(
+      socket, [path = std::filesystem::absolute(answers).string()] { return ReadWhole(path); });
   if (const absl::Status started = kubelet.Start(); !started.ok()) {
     fmt::print(stderr, "fake-kubelet: {}\n", std::string(started.message()));
     return 1;

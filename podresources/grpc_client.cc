@@ -99,9 +99,8 @@ absl::StatusOr<Assignments> GrpcClient::Read() {
   v1::ListPodResourcesResponse list;
   RETURN_IF_ERROR(Ask(&Stub::List, "List", v1::ListPodResourcesRequest(), list));
   v1::AllocatableResourcesResponse allocatable;
-  const absl::Status answer =
-      Ask(&Stub::GetAllocatableResources, "GetAllocatableResources",
-          v1::AllocatableResourcesRequest(), allocatable);
+  const absl::Status answer = Ask(&Stub::GetAllocatableResources, "GetAllocatableResources",
+                                  v1::AllocatableResourcesRequest(), allocatable);
   // Kubelet 1.20 does not have the call; 1.21 and 1.22 have it behind a gate.
   if (answer.code() == absl::StatusCode::kUnimplemented) return Decode(list, nullptr);
   RETURN_IF_ERROR(answer);
@@ -115,9 +114,9 @@ absl::StatusOr<Pod> GrpcClient::Get(const std::string& namespace_name, const std
   v1::GetPodResourcesResponse reply;
   RETURN_IF_ERROR(Ask(&Stub::Get, "Get", request, reply));
   if (!reply.has_pod_resources()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "the server on {} answered Get for pod {}/{} without a pod", options_.socket,
-        namespace_name, name));
+    return absl::InvalidArgumentError(
+        fmt::format("the server on {} answered Get for pod {}/{} without a pod", options_.socket,
+                    namespace_name, name));
   }
   base::Diagnostics diagnostics;
   return DecodePod(reply.pod_resources(), diagnostics);
@@ -174,8 +173,8 @@ Outcome GrpcClient::Explain(const grpc::Status& status, std::string_view name) {
         return {absl::OutOfRangeError(fmt::format("{} on {}: the reply is above the limit: {}",
                                                   name, options_.socket, text))};
       }
-      return {absl::ResourceExhaustedError(
-                  said + "; its rate limit is shared by all clients of the node"),
+      return {absl::ResourceExhaustedError(said +
+                                           "; its rate limit is shared by all clients of the node"),
               true};
     case grpc::StatusCode::UNIMPLEMENTED:
       if (Has(text, "unknown service")) {
@@ -190,9 +189,8 @@ Outcome GrpcClient::Explain(const grpc::Status& status, std::string_view name) {
       return {absl::UnavailableError(said)};
     case grpc::StatusCode::INTERNAL:
       if (Has(text, "pars") || Has(text, "serializ")) {
-        return {absl::InvalidArgumentError(
-            fmt::format("{} on {}: the reply is no podresources message: {}", name, options_.socket,
-                        text))};
+        return {absl::InvalidArgumentError(fmt::format(
+            "{} on {}: the reply is no podresources message: {}", name, options_.socket, text))};
       }
       return {absl::UnavailableError(said)};
     case grpc::StatusCode::PERMISSION_DENIED:
@@ -222,8 +220,7 @@ Outcome GrpcClient::ExplainUnavailable(const grpc::Status& status, std::string_v
 milliseconds GrpcClient::Pause(int attempt) {
   milliseconds pause = kFirstPause;
   for (int i = 1; i < std::min(attempt, 5); ++i) pause *= 4;
-  std::uniform_int_distribution<milliseconds::rep> jitter(pause.count() / 2,
-                                                          pause.count() * 3 / 2);
+  std::uniform_int_distribution<milliseconds::rep> jitter(pause.count() / 2, pause.count() * 3 / 2);
   return milliseconds(jitter(random_));
 }
 

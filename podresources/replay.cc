@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "base/file_tree.h"
 #include "base/status_macros.h"
 #include "podresources/client.h"
 #include "proto/podresources.pb.h"
@@ -21,7 +23,7 @@
 namespace podresources {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20;
 constexpr int kMaxDepth = 64;
 
 // Where the values of the outermost object are in the text. protobuf parses them; it has no message
@@ -35,7 +37,9 @@ class Members : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Members> 
 
   explicit Members(const rapidjson::MemoryStream& stream) : stream_(stream) {}
 
-  bool Default() { return depth_ > 0 && Closed(); }  // a bare number or text is no object
+  // The reader is behind a number or text, but still before the bracket that ends an object. One
+  // that is outermost is no object.
+  bool Default() { return depth_ > 0 && EndsAt(stream_.Tell()); }
   bool Key(const char* name, rapidjson::SizeType length, bool /*copy*/) {
     if (depth_ != 1) return true;
     name_.assign(name, length);
@@ -46,18 +50,18 @@ class Members : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Members> 
   bool StartArray() { return depth_ > 0 && ++depth_ <= kMaxDepth; }
   bool EndObject(rapidjson::SizeType /*count*/) {
     --depth_;
-    return Closed();
+    return EndsAt(stream_.Tell() + 1);
   }
   bool EndArray(rapidjson::SizeType /*count*/) {
     --depth_;
-    return Closed();
+    return EndsAt(stream_.Tell() + 1);
   }
 
   const std::map<std::string, Span>& spans() const { return spans_; }
 
  private:
-  bool Closed() {
-    if (depth_ == 1) spans_[name_].end = stream_.Tell();
+  bool EndsAt(std::size_t offset) {
+    if (depth_ == 1) spans_[name_].end = offset;
     return true;
   }
 
@@ -75,10 +79,6 @@ std::string Position(std::string_view text, std::size_t offset) {
 }
 
 absl::StatusOr<std::map<std::string, Members::Span>> FindMembers(const std::string& json) {
-  if (json.size() > kMaxBytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} bytes of JSON, at most {} are read", json.size(), kMaxBytes));
-  }
   rapidjson::MemoryStream stream(json.data(), json.size());
   Members members(stream);
   rapidjson::Reader reader;
@@ -86,9 +86,10 @@ absl::StatusOr<std::map<std::string, Members::Span>> FindMembers(const std::stri
       reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
                                                                                            members);
   if (!result.IsError()) return members.spans();
-  const std::string cause = result.Code() == rapidjson::kParseErrorTermination
-                                ? fmt::format("an object is meant, at most {} levels deep", kMaxDepth)
-                                : rapidjson::GetParseError_En(result.Code());
+  const std::string cause =
+      result.Code() == rapidjson::kParseErrorTermination
+          ? fmt::format("an object is meant, at most {} levels deep", kMaxDepth)
+          : rapidjson::GetParseError_En(result.Code());
   return absl::InvalidArgumentError(fmt::format("{}: {}", Position(json, result.Offset()), cause));
 }
 
@@ -105,7 +106,9 @@ absl::Status ParseMessage(std::string_view json, google::protobuf::Message& mess
   const auto status = google::protobuf::util::JsonStringToMessage(
       google::protobuf::StringPiece(json.data(), json.size()), &message, options);
   if (status.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(status.message().as_string());
+  // The first line; behind it protobuf quotes the text around the place.
+  const std::string cause = status.message().as_string();
+  return absl::InvalidArgumentError(cause.substr(0, cause.find('\n')));
 }
 
 // True if there is such a member and it is not null.
@@ -124,15 +127,19 @@ absl::StatusOr<bool> ParseMember(const std::string& json,
   return true;
 }
 
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
 class ReplayClient : public Client {
  public:
   explicit ReplayClient(std::string path) : path_(std::move(path)) {}
 
   absl::StatusOr<Assignments> Read() override {
-    std::ifstream file(path_, std::ios::binary);
-    if (!file) return absl::NotFoundError(fmt::format("cannot open {}", path_));
-    const std::string json{std::istreambuf_iterator<char>(file), {}};
-    if (file.bad()) return absl::UnavailableError(fmt::format("cannot read {}", path_));
+    ASSIGN_OR_RETURN(const base::FileTree root, base::FileTree::Open("/"));
+    ASSIGN_OR_RETURN(const std::string json, root.Read(AbsolutePath(path_), kMaxBytes));
     absl::StatusOr<Assignments> recorded = ParseRecording(json);
     if (recorded.ok()) return recorded;
     return absl::InvalidArgumentError(

@@ -13,7 +13,9 @@
 namespace podresources {
 namespace {
 
-std::string NameOf(const Pod& pod) { return fmt::format("pod {}/{}", pod.namespace_name, pod.name); }
+std::string NameOf(const Pod& pod) {
+  return fmt::format("pod {}/{}", pod.namespace_name, pod.name);
+}
 
 // Sorted union of two sorted lists of which each has an element at most once.
 template <class T>
@@ -184,9 +186,9 @@ void MergePods(std::vector<Pod>& pods, base::Diagnostics& diagnostics) {
     }
     if (end - first > 1) {
       FoldContainers(whole.containers);
-      diagnostics.push_back({"PodListedTwice", NameOf(whole),
-                             fmt::format("listed {} times; taken as one pod that holds all of it",
-                                         end - first)});
+      diagnostics.push_back(
+          {"PodListedTwice", NameOf(whole),
+           fmt::format("listed {} times; taken as one pod that holds all of it", end - first)});
     }
     merged.push_back(std::move(whole));
     first = end;
@@ -208,9 +210,10 @@ void TakeOutSharedPool(Assignments& assignments) {
   for (const auto& [cpus, listing] : listings) {
     assignments.diagnostics.push_back(
         {"SharedPoolListed", "",
-         fmt::format("CPUs {} are listed for {} containers in {} pods: the shared pool, as kubelets "
-                     "up to 1.20 list it; not taken as exclusive",
-                     cpus.ToString(), listing.containers, listing.pods.size())});
+         fmt::format(
+             "CPUs {} are listed for {} containers in {} pods: the shared pool, as kubelets "
+             "up to 1.20 list it; not taken as exclusive",
+             cpus.ToString(), listing.containers, listing.pods.size())});
   }
 }
 

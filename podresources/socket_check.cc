@@ -73,9 +73,8 @@ absl::Status Refused(const std::string& path, const std::string& operation, int 
         "container-selinux",
         operation, path, Cause(error)));
   }
-  return absl::PermissionDeniedError(
-      fmt::format("cannot {} {}: {}. The kubelet's socket is for root only", operation, path,
-                  Cause(error)));
+  return absl::PermissionDeniedError(fmt::format(
+      "cannot {} {}: {}. The kubelet's socket is for root only", operation, path, Cause(error)));
 }
 
 absl::Status ConnectError(const std::string& path, int error, const std::string& selinux_enforce) {
@@ -121,8 +120,8 @@ std::string ReadHead(int fd, std::chrono::milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   std::string head;
   while (head.size() < kFrameHead) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
     if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) <= 0) break;
     std::array<char, kFrameHead> buffer{};
