@@ -12,13 +12,15 @@ namespace podresources {
 
 // Questions to the kubelet. Every answer is whole or an error; an empty list means that the kubelet
 // itself said so. Codes and what to do about them:
-//   NotFound            no socket there (no kubelet, or another path)
-//   PermissionDenied    the socket refuses us: file mode, or SELinux, which the message names
-//   Unavailable         the kubelet is not answering: stopped, restarting, deadline passed; try
-//   again ResourceExhausted   its rate limit, shared by all clients of the node (100 a second);
-//   back off OutOfRange          the reply is larger than our limit; trying again does not help
-//   Unimplemented       this kubelet does not have the call
-//   InvalidArgument     what answers is no podresources server
+//   NotFound           no socket there (no kubelet, or another path)
+//   PermissionDenied   the socket refuses us: file mode, or SELinux, which the message names
+//   Unavailable        the kubelet is not answering: stopped, restarting, deadline passed, or an
+//                      error of its own; try again
+//   ResourceExhausted  its rate limit, shared by all clients of the node (100 a second); back off
+//   OutOfRange         the reply is larger than our limit; trying again does not help
+//   Unimplemented      this kubelet does not have the call
+//   InvalidArgument    the path is no socket, or what answers is no podresources server
+// The whole table is in docs/podresources.md.
 class Client {
  public:
   virtual ~Client() = default;
@@ -32,14 +34,15 @@ struct ConnectOptions {
   std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::chrono::milliseconds deadline{10'000};  // for each call
   int max_message_bytes = 16 << 20;            // the kubelet's own clients use 16 MiB
-  int attempts = 3;                            // for Unavailable and the rate limit, with back-off
+  int attempts = 3;  // with back-off; a call whose deadline has passed is not made again
 };
 
 // Connects at the first question, and anew whenever the socket file has been replaced. One thread.
 std::unique_ptr<Client> Connect(ConnectOptions options, base::Clock& clock);
 
 // Answers from a JSON file instead: {"list": …, "allocatable": …}, the replies as protobuf's JSON
-// mapping writes them (grpcurl does); read at each question.
+// mapping writes them (grpcurl does), or List's reply alone; read at each question. NotFound: no
+// such file; InvalidArgument: what is wrong with it, and where.
 std::unique_ptr<Client> Replay(std::string path);
 
 }  // namespace podresources
