@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -25,6 +26,9 @@ constexpr std::chrono::milliseconds kGrace{100};    // for calls in flight when 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
+
+// grpc-go refuses clients whose authority is the path of the socket.
+bool IsPathCharacter(char c) { return c == '/' || c == '%'; }
 
 std::size_t Index(Method method) { return static_cast<std::size_t>(method); }
 
@@ -104,6 +108,10 @@ class FakeKubelet::Service : public v1::PodResourcesLister::Service {
   grpc::Status Answer(grpc::ServerContext& context, Method method,
                       v1::ListPodResourcesResponse& list,
                       v1::AllocatableResourcesResponse& allocatable) {
+    const grpc::string_ref authority = context.ExperimentalGetAuthority();
+    if (std::ranges::find_if(authority, IsPathCharacter) != authority.end()) {
+      return {grpc::StatusCode::INTERNAL, "malformed authority"};
+    }
     Answers answers;
     {
       std::unique_lock lock(mutex_);

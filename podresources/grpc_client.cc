@@ -60,6 +60,25 @@ std::unique_ptr<Stub> NewStub(const ConnectOptions& options) {
       Target(options.socket), grpc::InsecureChannelCredentials(), arguments));
 }
 
+absl::Status NotThere(const std::string& text, const std::string& said) {
+  // gRPC's own word, and code, for a reply that it could not parse.
+  if (Has(text, "No message returned")) {
+    return absl::InvalidArgumentError(said + ": what it sent is no podresources message");
+  }
+  if (Has(text, "unknown service")) {
+    return absl::UnimplementedError(
+        said + "; it is older than 1.20 and has no podresources v1, or it is another server");
+  }
+  return absl::UnimplementedError(said);
+}
+
+// Errors of the kubelet that have no gRPC code: gates that are off, pods that it does not know.
+absl::Status PlainError(const std::string& text, const std::string& said) {
+  if (Has(text, "disabled")) return absl::UnimplementedError(said);
+  if (Has(text, "not found")) return absl::NotFoundError(said);
+  return absl::UnavailableError(said);
+}
+
 // A status, and whether the same question may be answered in a moment.
 struct Outcome {
   absl::Status status;
@@ -177,22 +196,9 @@ Outcome GrpcClient::Explain(const grpc::Status& status, std::string_view name) {
                                            "; its rate limit is shared by all clients of the node"),
               true};
     case grpc::StatusCode::UNIMPLEMENTED:
-      if (Has(text, "unknown service")) {
-        return {absl::UnimplementedError(
-            said + "; it is older than 1.20 and has no podresources v1, or it is another server")};
-      }
-      return {absl::UnimplementedError(said)};
+      return {NotThere(text, said)};
     case grpc::StatusCode::UNKNOWN:
-      // Plain errors of the kubelet's: gates that are off, and pods that it does not know.
-      if (Has(text, "disabled")) return {absl::UnimplementedError(said)};
-      if (Has(text, "not found")) return {absl::NotFoundError(said)};
-      return {absl::UnavailableError(said)};
-    case grpc::StatusCode::INTERNAL:
-      if (Has(text, "pars") || Has(text, "serializ")) {
-        return {absl::InvalidArgumentError(fmt::format(
-            "{} on {}: the reply is no podresources message: {}", name, options_.socket, text))};
-      }
-      return {absl::UnavailableError(said)};
+      return {PlainError(text, said)};
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
       return {absl::PermissionDeniedError(said)};
