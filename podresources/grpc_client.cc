@@ -44,7 +44,7 @@ std::string Target(const std::string& socket) {
 
 std::unique_ptr<Stub> NewStub(const ConnectOptions& options) {
   grpc::ChannelArguments arguments;
-  // By default the authority is the socket's path, which grpc-go refuses.
+  // The kubelet's grpc-go refuses a socket's path here, which some releases of gRPC would send.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   // A new channel must not share the connection, or the failed attempt, of the one before it.
