@@ -192,8 +192,7 @@ base::Diagnostics Decoder::TakeDiagnostics() {
 
 void SortOnce(base::Diagnostics& diagnostics) {
   std::ranges::sort(diagnostics);
-  const auto repeated = std::ranges::unique(diagnostics);
-  diagnostics.erase(repeated.begin(), repeated.end());
+  diagnostics.erase(std::unique(diagnostics.begin(), diagnostics.end()), diagnostics.end());
 }
 
 }  // namespace
