@@ -25,7 +25,7 @@ CpuSet FromIds(const std::set<int>& ids) {
 }
 
 std::set<int> AnyIds() {
-  const auto ids = *rc::gen::container<std::set<int>>(rc::gen::inRange(0, 300));
+  auto ids = *rc::gen::container<std::set<int>>(rc::gen::inRange(0, 300));
   return ids;
 }
 
