@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
@@ -119,9 +120,10 @@ class CpuReader {
     absl::StatusOr<CpuSet> siblings =
         ReadCpuListOrMask(root_, folder + "thread_siblings_list", folder + "thread_siblings");
     if (!siblings.ok()) {
-      const absl::StatusOr<CpuSet> core = ReadCpuList(root_, folder + "core_cpus_list");
+      absl::StatusOr<CpuSet> core =
+          ReadCpuListOrMask(root_, folder + "core_cpus_list", folder + "core_cpus");
       if (!core.ok()) return Miss(cpu, siblings.status());
-      siblings = core;
+      siblings = std::move(core);
     }
     CpuSet shown = *siblings & online_;
     shown.Insert(cpu);

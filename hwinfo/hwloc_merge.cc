@@ -106,6 +106,20 @@ PciDevice FromAnchor(const HwlocView::Pci& pci, DeviceKind kind, const NumaMask&
   return device;
 }
 
+void NoteHiddenCpus(const HwlocView& hwloc, Topology& topology) {
+  static constexpr char kMessage[] =
+      "hwloc knows of the CPUs {} but does not show them: they are offline, or were not allowed to "
+      "the program that wrote the file";
+  const CpuSet hidden = hwloc.complete - hwloc.online;
+  if (hidden.empty()) return;
+  Differ("CpusNotShown", "", fmt::format(kMessage, hidden.ToString()), topology);
+  for (const auto& [node, cpus] : hwloc.complete_cpus) {
+    if (!cpus.Intersects(hidden)) continue;
+    Differ("CpusNotShown", fmt::format("node {}", node),
+           fmt::format(kMessage, (cpus & hidden).ToString()), topology);
+  }
+}
+
 }  // namespace
 
 std::vector<NumaNode> NodesFromHwloc(const HwlocView& hwloc) {
@@ -140,14 +154,7 @@ Topology FromHwloc(const HwlocView& hwloc) {
     const auto kind = KindOf(pci.device.device_class, pci.device.vendor, address);
     if (kind) topology.devices.push_back(FromAnchor(pci, *kind, with_cpus));
   }
-  const CpuSet hidden = hwloc.complete - hwloc.online;
-  if (!hidden.empty()) {
-    Differ("CpusNotShown", "",
-           fmt::format("hwloc knows of the CPUs {} but does not show them: they are offline, or "
-                       "were not allowed to the program that wrote the file",
-                       hidden.ToString()),
-           topology);
-  }
+  NoteHiddenCpus(hwloc, topology);
   return topology;
 }
 
