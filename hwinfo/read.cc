@@ -108,7 +108,10 @@ absl::StatusOr<Topology> ReadCpusAndNodes(const FileTree& root,
 // Where NVIDIA's driver says that a node is a GPU's memory, on coherent platforms.
 void AddGpuMemory(const std::map<int, PciAddress>& gpus, Topology& topology) {
   for (NumaNode& node : topology.numa_nodes) {
-    if (const auto gpu = gpus.find(node.id); gpu != gpus.end()) node.gpu = gpu->second;
+    const auto gpu = gpus.find(node.id);
+    if (gpu == gpus.end()) continue;
+    node.gpu = gpu->second;
+    node.memory_type = "GPUMemory";  // as hwloc calls it where it knows
   }
 }
 

@@ -3,18 +3,37 @@
 #include <fmt/format.h>
 
 namespace test {
+namespace {
+
+// As sysfs writes a set for those who do not read lists, hwloc among them: "00000001,0000000f".
+std::string MaskOf(const std::string& list) {
+  const base::CpuSet cpus = base::CpuSet::Parse(list).value();
+  int last = 0;
+  for (const int cpu : cpus) last = cpu;
+  std::string mask;
+  for (int group = last / 32; group >= 0; --group) {
+    unsigned bits = 0;
+    for (int bit = 0; bit < 32; ++bit) bits |= cpus.Contains(group * 32 + bit) ? 1U << bit : 0U;
+    mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", bits);
+  }
+  return mask + "\n";
+}
+
+}  // namespace
 
 void PutCpu(TempTree& tree, int id, int socket, int core, const std::string& siblings) {
   const std::string folder = fmt::format("{}cpu{}/topology/", kCpuFolder, id);
   tree.Put(folder + "physical_package_id", fmt::format("{}\n", socket))
       .Put(folder + "core_id", fmt::format("{}\n", core))
-      .Put(folder + "thread_siblings_list", siblings + "\n");
+      .Put(folder + "thread_siblings_list", siblings + "\n")
+      .Put(folder + "thread_siblings", MaskOf(siblings));
 }
 
 void PutNode(TempTree& tree, int id, const std::string& cpus, long kibibytes,
              const std::string& distances) {
   const std::string folder = fmt::format("{}node{}/", kNodeFolder, id);
   tree.Put(folder + "cpulist", cpus + "\n")
+      .Put(folder + "cpumap", MaskOf(cpus))
       .Put(folder + "distance", distances + "\n")
       .Put(folder + "meminfo",
            fmt::format("Node {0} MemTotal:  {1} kB\nNode {0} MemFree:  {2} kB\n", id, kibibytes,
