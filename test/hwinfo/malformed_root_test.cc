@@ -160,9 +160,9 @@ std::vector<Damage> NodeDamages() {
 
 class DamagedTree : public testing::TestWithParam<Damage> {};
 INSTANTIATE_TEST_SUITE_P(Cpus, DamagedTree, testing::ValuesIn(CpuDamages()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Nodes, DamagedTree, testing::ValuesIn(NodeDamages()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 TEST_P(DamagedTree, IsReadInPartWithADiagnostic) {
   test::TempTree tree;
@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadXml{"Binary", std::string("\x7f"
                                                  "ELF\0\0\0\xff",
                                                  8)}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST_P(MalformedXml, IsRefused) {
   test::TempTree tree;
