@@ -21,8 +21,8 @@ namespace placement {
 // A device id of the kubelet and what it stands for here: the join is made outside, since it reads
 // files, and passed in.
 struct DeviceHardware {
-  std::string resource;
-  std::string id;
+  std::string resource;  // of a DRA device: its driver
+  std::string id;        // of a DRA device: "pool/device"
   hwinfo::ResolvedDevice resolved;
 };
 
@@ -47,7 +47,9 @@ struct Facts {
 // One look at the node, accounted for. Plain values.
 struct Observation {
   NodePlacement placement;
-  NodeResourceTopology nrt;
+  // Nothing if the kubelet could not be asked: zones that are empty, or full of resources that
+  // nobody knows to be free, would send pods here.
+  std::optional<NodeResourceTopology> nrt;
   base::Diagnostics diagnostics;  // all of the inputs' and its own, sorted
   bool operator==(const Observation&) const = default;
 };
