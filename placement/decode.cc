@@ -121,7 +121,8 @@ class Members {
       int id = -1;
       const auto end = name.data() + name.size();
       const auto result = std::from_chars(name.data(), end, id);
-      if (result.ec != std::errc() || result.ptr != end) return Fail(key, "has a key that is no id");
+      if (result.ec != std::errc() || result.ptr != end)
+        return Fail(key, "has a key that is no id");
       NumberOf(key, value, out[id]);
     });
   }

@@ -89,8 +89,7 @@ void WriteKubelet(Fields& f, const KubeletFacts& kubelet) {
   f.Strings("featureGates", kubelet.feature_gates);
   WriteManager(f, "topologyManager", kubelet.topology_policy, kubelet.topology_scope,
                kubelet.topology_options, std::nullopt);
-  WriteManager(f, "cpuManager", kubelet.cpu_policy, "", kubelet.cpu_options,
-               kubelet.reserved_cpus);
+  WriteManager(f, "cpuManager", kubelet.cpu_policy, "", kubelet.cpu_options, kubelet.reserved_cpus);
   if (kubelet.memory_policy.empty() && kubelet.reserved_memory.empty()) return;
   f.Map("memoryManager", [&] {
     f.Known("policy", kubelet.memory_policy);

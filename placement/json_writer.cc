@@ -38,7 +38,8 @@ std::unique_ptr<JsonWriter> NewJsonWriter(bool indented) {
   if (!indented) {
     return std::make_unique<RapidJsonWriter<rapidjson::Writer<rapidjson::StringBuffer>>>();
   }
-  auto pretty = std::make_unique<RapidJsonWriter<rapidjson::PrettyWriter<rapidjson::StringBuffer>>>();
+  auto pretty =
+      std::make_unique<RapidJsonWriter<rapidjson::PrettyWriter<rapidjson::StringBuffer>>>();
   pretty->writer().SetIndent(' ', 2);
   return pretty;
 }

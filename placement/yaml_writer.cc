@@ -16,7 +16,7 @@ bool IsPlainCharacter(char c) {
 
 // What a YAML 1.1 reader takes for a boolean or for null.
 bool IsReservedWord(std::string_view text) {
-  constexpr std::array<std::string_view, 10> kWords = {"y",  "n",    "yes",   "no",  "on",
+  constexpr std::array<std::string_view, 10> kWords = {"y",   "n",    "yes",   "no",   "on",
                                                        "off", "true", "false", "null", "nan"};
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](char c) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "placement/accounting.h"
+#include "placement/devices.h"
+#include "placement/observation.h"
+
+namespace placement {
+
+// All conditions, sorted by type; docs/nodeplacement.md lists them. `diagnostics` are those that
+// the observation has come to by itself.
+std::vector<Condition> MakeConditions(const Facts& facts, const NodePlacement& placement,
+                                      const CpuAccount& cpus, const DeviceAccount& devices,
+                                      const base::Diagnostics& diagnostics);
+
+}  // namespace placement

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "podresources/assignments.h"
+#include "podresources/kubelet_state.h"
+
+namespace placement {
+
+// A pod of the kubelet's list and the UID that it could be told to have.
+struct JoinedPod {
+  const podresources::Pod* pod = nullptr;  // into the assignments that were joined
+  std::string uid;                         // "" if it could not be told for certain
+  std::string kubelet_uid;                 // static pods: the kubelet's own; uid is "" then
+  // The pod's key in the state files; "" if not known.
+  const std::string& state_uid() const { return uid.empty() ? kubelet_uid : uid; }
+};
+
+struct Joined {
+  std::vector<JoinedPod> pods;   // one for each pod of the list, in its order
+  std::set<std::string> active;  // UIDs whose entries in the state files belong to listed pods
+  base::Diagnostics diagnostics;
+};
+
+// podresources has names, the state files have UIDs, the folders of /var/log/pods have both.
+//
+// A pod that holds something gets the UID of a folder of its name only if the state files' entries
+// for that UID equal what the kubelet lists: a pod that was created anew under the name of a dead
+// one must not inherit its UID. What a part of the state does not say (file missing, manager off)
+// proves nothing and refutes nothing. A pod that holds nothing gets the UID of the only folder of
+// its name. Containers that only the state files know (finished init containers) are no difference.
+//
+// Entries of UIDs that are not `active` are left over from dead pods. A pod whose folder is missing
+// (it is just starting, or the folders cannot be read) still makes the entry active that equals
+// what it holds. Entries that nothing speaks for count as left over: to count them as held would
+// keep pods away from a node that is empty, for as long as no pod comes.
+Joined JoinPods(const podresources::Assignments& assignments,
+                const podresources::KubeletState& state);
+
+}  // namespace placement
