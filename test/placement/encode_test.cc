@@ -1,0 +1,204 @@
+#include "placement/encode.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <yaml-cpp/yaml.h>
+
+#include <regex>
+
+#include "placement/decode.h"
+#include "placement/document_writer.h"
+#include "test/placement/any.h"
+#include "test/placement/scene.h"
+#include "test/support/status.h"
+
+namespace placement {
+namespace {
+
+using ::test::StatusIs;
+using testing::HasSubstr;
+
+// What YAML 1.1 makes of a plain word that is meant as text.
+bool WouldBeMisread(const std::string& plain) {
+  static const std::regex kNotText(
+      "~|null|Null|NULL|[yY]|[nN]|(yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|"
+      "off|Off|OFF)|[-+]?[0-9.][0-9a-fA-FxXoO_.:eE+-]*|[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)|=|<<"
+      "|");
+  return std::regex_match(plain, kNotText);
+}
+
+// Empty if both are the same document, else where they differ. yaml-cpp reads JSON, too.
+std::string Difference(const YAML::Node& json, const YAML::Node& yaml, const std::string& path) {
+  if (json.Type() != yaml.Type() || json.size() != yaml.size()) return path;
+  if (json.IsSequence()) {
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      const std::string where = Difference(json[i], yaml[i], fmt::format("{}[{}]", path, i));
+      if (!where.empty()) return where;
+    }
+  } else if (json.IsMap()) {
+    for (const auto& member : json) {
+      const std::string key = member.first.Scalar();
+      if (!yaml[key]) return fmt::format("{}.{}", path, key);
+      const std::string where =
+          Difference(member.second, yaml[key], fmt::format("{}.{}", path, key));
+      if (!where.empty()) return where;
+    }
+  } else {
+    const bool is_text = json.Tag() == "!";  // quoted
+    const bool stays_text = yaml.Tag() == "!" || !WouldBeMisread(yaml.Scalar());
+    if (json.Scalar() != yaml.Scalar() || is_text != stays_text) return path;
+  }
+  return "";
+}
+
+std::string Difference(const std::string& json, const std::string& yaml) {
+  try {
+    return Difference(YAML::Load(json), YAML::Load(yaml), "$");
+  } catch (const YAML::Exception& error) {
+    return error.what();
+  }
+}
+
+NodePlacement Example() {
+  Scene scene(TwoNodes(), "0,16");
+  scene.facts.observed_at = base::Time(std::chrono::milliseconds(1'796'040'000'123));
+  AddGpu(scene.facts.topology, 0x1b, 0);
+  scene.AddDevice(Gpu("GPU-8a", {0}));
+  scene.Resolve("GPU-8a", 0x1b);
+  scene.Add("llm-0", "0c1e",
+            {{.name = "server",
+              .cpus = Cpus("4-11"),
+              .memory = {Block(32 * kGiB, {0})},
+              .devices = {Gpu("GPU-8a", {0})},
+              .claims = {}}});
+  scene.Enforce("0c1e", "aa", "4-11", "0", 61203283968);
+  return scene.Look().placement;
+}
+
+TEST(Encode, WritesTheObjectFieldByField) {
+  const std::string yaml = ToYaml(Example());
+  for (const char* part :
+       {"apiVersion: plumbline.dev/v1alpha1\nkind: NodePlacement\nmetadata:\n  name: "
+        "gpu-7\nstatus:\n"
+        "  revision: 0\n",
+        "  bootID: boot-1\n", "  agentVersion: \"0.1.0\"\n", "    configSource: file\n",
+        "    topologyManager:\n      policy: single-numa-node\n      scope: container\n"
+        "      options: {}\n",
+        "    cpuManager:\n      policy: static\n      options: {}\n      reservedCPUs: \"0,16\"\n",
+        "  numaNodes:\n    - id: 0\n      cpus: \"0-15\"\n      coreGroups:\n        - socket: 0\n"
+        "          l3: 0\n          cores: \"0 1 2",
+        "      freeCPUs: \"1-3,12-15\"\n      memory:\n        - type: memory\n"
+        "          capacity: \"64Gi\"\n          systemReserved: \"0\"\n"
+        "          allocatable: \"64Gi\"\n          free: \"32Gi\"\n      memoryGroup:\n"
+        "        - 0\n      memoryAssignments: 1\n      distances:\n        \"0\": 10\n"
+        "        \"1\": 21\n",
+        "  devices:\n    - resource: nvidia.com/gpu\n      id: GPU-8a\n      numaNodes:\n        - "
+        "0\n"
+        "      healthy: true\n      pciAddress: \"0000:1b:00.0\"\n      pciNumaNode: 0\n",
+        "  knownPods:\n    - \"0c1e\"\n", "      alignment: Aligned\n",
+        "          kernel:\n            cpus: \"4-11\"\n            memoryNodes: \"0\"\n"
+        "            residentBytes:\n              \"0\": 61203283968\n",
+        "    free: \"0: 0 gpu 7 cpu · 1: 15 cpu\"\n",
+        "    - type: PodResourcesReachable\n      status: \"True\"\n"}) {
+    EXPECT_THAT(yaml, HasSubstr(part));
+  }
+}
+
+TEST(Encode, WritesTheSameDocumentAsJsonAndAsYaml) {
+  const NodePlacement example = Example();
+  EXPECT_EQ(Difference(ToJson(example), ToYaml(example)), "");
+  EXPECT_EQ(Difference(ToJson(example, JsonStyle::kIndented), ToYaml(example)), "");
+  EXPECT_TRUE(rc::check([] {
+    const NodePlacement placement = *AnyPlacement();
+    RC_ASSERT(Difference(ToJson(placement), ToYaml(placement)) == "");
+  }));
+}
+
+TEST(Encode, WritesTheStandardObjectAlikeAsJsonAndAsYaml) {
+  Scene scene(TwoNodes());
+  scene.AddDevice(Gpu("GPU-8a", {0}));
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Difference(ToJson(*seen.nrt), ToYaml(*seen.nrt)), "");
+  EXPECT_THAT(
+      ToYaml(*seen.nrt),
+      HasSubstr("zones:\n  - name: node-0\n    type: Node\n    costs:\n      - name: node-0\n"
+                "        value: 10\n"));
+  EXPECT_THAT(ToJson(*seen.nrt), HasSubstr("{\"name\":\"cpu\",\"capacity\":16,\"allocatable\":15,"
+                                           "\"available\":15}"));
+  EXPECT_THAT(ToJson(seen), testing::StartsWith("{\"apiVersion\":\"v1\",\"kind\":\"List\""));
+}
+
+TEST(Encode, ReadsBackWhatItWrote) {
+  EXPECT_TRUE(rc::check([] {
+    const NodePlacement placement = *AnyPlacement();
+    const absl::StatusOr<NodePlacement> read = ParseNodePlacement(ToJson(placement));
+    RC_ASSERT(read.ok());
+    RC_ASSERT(*read == placement);
+  }));
+}
+
+TEST(Encode, QuotesWhatAYamlReaderWouldTakeForSomethingElse) {
+  for (const std::string text :
+       {"yes", "NO", "on", "n",    "1e3", "0x1f",       "0-3",         "null", "~",
+        "007", "",   " x", "x: y", "#",   "2026-11-29", "True",        ".5",   "a\nb",
+        "\"",  "\\", "\t", "- a",  "NaN", "\xc2\x85",   "\xe2\x80\xa8"}) {
+    YamlWriter yaml;
+    yaml.BeginMap();
+    yaml.Key("key");
+    yaml.String(text);
+    yaml.EndMap();
+    const YAML::Node read = YAML::Load(yaml.text())["key"];
+    EXPECT_EQ(read.Scalar(), text);
+    EXPECT_EQ(read.Tag(), "!") << "quoted: " << yaml.text();
+  }
+}
+
+TEST(Encode, ReplacesBytesThatAreNoUtf8) {
+  EXPECT_EQ(ValidUtf8("a\xff"
+                      "b"),
+            "a\xef\xbf\xbd"
+            "b");
+  EXPECT_EQ(ValidUtf8("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate
+  EXPECT_EQ(ValidUtf8("·\xf0\x9f\x98\x80"), "·\xf0\x9f\x98\x80");
+  NodePlacement placement;
+  placement.node_name = "\xc3";
+  ASSERT_OK(ParseNodePlacement(ToJson(placement)));
+}
+
+TEST(Decode, IgnoresFieldsThatItDoesNotKnow) {
+  ASSERT_OK_AND_ASSIGN(const NodePlacement placement,
+                       ParseNodePlacement(R"({"kind":"NodePlacement","metadata":{"name":"n","x":1},
+      "status":{"revision":7,"fromTheFuture":{"a":[1,{}]},
+                "pods":[{"name":"p","alignment":"Floating","more":null}]}})"));
+  EXPECT_EQ(placement.revision, 7);
+  EXPECT_EQ(placement.pods.at(0).alignment, Alignment::kUnknown);
+}
+
+TEST(Decode, TellsNoFreeCpusFromNotKnown) {
+  ASSERT_OK_AND_ASSIGN(const NodePlacement placement,
+                       ParseNodePlacement(R"({"kind":"NodePlacement","status":{"numaNodes":[
+      {"id":0,"freeCPUs":""},{"id":1}]}})"));
+  EXPECT_EQ(placement.numa_nodes.at(0).free_cpus, base::CpuSet());
+  EXPECT_EQ(placement.numa_nodes.at(1).free_cpus, std::nullopt);
+}
+
+TEST(Decode, NamesTheFieldThatCannotBe) {
+  EXPECT_THAT(ParseNodePlacement(R"({"kind":"NodePlacement","status":{"numaNodes":[{"id":"x"}]}})"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("status.numaNodes[0].id")));
+  EXPECT_THAT(ParseNodePlacement(R"({"kind":"Node"})"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kind is \"Node\"")));
+  EXPECT_THAT(ParseNodePlacement("{"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at byte 1")));
+  EXPECT_THAT(ParseNodePlacement("[]"),
+              StatusIs(absl::StatusCode::kInvalidArgument, "NodePlacement is no JSON object"));
+}
+
+TEST(Decode, TakesNoStackForNesting) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_OK(ParseNodePlacement(R"({"kind":"NodePlacement","x":)" + deep + "}"));
+}
+
+}  // namespace
+}  // namespace placement
