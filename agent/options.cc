@@ -1,0 +1,182 @@
+#include "agent/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <memory>
+
+#include "agent/version.h"
+
+namespace agent {
+namespace {
+
+constexpr char kDescription[] =
+    "Shows where CPUs, memory, GPUs, NICs and pods sit on this host's NUMA nodes, by the word of\n"
+    "the kernel and of the kubelet. Reads only; needs no cluster.";
+
+constexpr char kFooter[] = R"(Examples:
+  plumbline-agent --dry-run
+      this host; with a kubelet on it, also its pods
+  plumbline-agent --dry-run -o yaml
+      both objects as they would be published
+  plumbline-agent --dry-run --root /mnt/recorded
+      a machine recorded as a tree of sys/ and proc/, and the kubelet's files in it
+  plumbline-agent --dry-run --topology-xml machine.xml --podresources replies.json
+      hardware from hwloc's XML (lstopo machine.xml), pods from recorded replies
+
+What is read where:
+  The hardware comes from --root, or from --topology-xml instead. The kubelet's files and
+  cgroups come from --root; with --topology-xml they are read only if --root is given as
+  well, so that this host's pods never show up on another machine's hardware.
+
+Environment:
+  NODE_NAME   the node's name, unless --node-name is given
+  NO_COLOR    not empty: no colour, unless --color always is given
+
+Exit codes:
+  0  shown; also if there is no kubelet on the host
+  1  the kubelet is there but did not answer: the hardware is shown, trying again may help
+  2  wrong input: an option, a file or a root that cannot be used)";
+
+const std::map<std::string, OutputFormat> kFormats = {{"text", OutputFormat::kText},
+                                                      {"yaml", OutputFormat::kYaml},
+                                                      {"json", OutputFormat::kJson},
+                                                      {"nrt", OutputFormat::kNrt},
+                                                      {"placement", OutputFormat::kPlacement}};
+
+// What the flags say before it is settled with the environment.
+struct Flags {
+  std::string output = "text";
+  std::string color = "auto";
+  std::optional<int> width;
+  std::string node_name;
+};
+
+void AddFlags(CLI::App& app, Options& options, Flags& flags) {
+  const auto text = [](CLI::Option* option, const char* type) { option->option_text(type); };
+  app.add_flag("--dry-run", options.dry_run,
+               "Look once, print, publish nothing.\nThis version does only this.")
+      ->group("What to do");
+  text(app.add_option("-o,--output", flags.output,
+                      "text: a picture for the terminal (default)\n"
+                      "yaml, json: both objects, exactly as published\n"
+                      "nrt, placement: one of them, as YAML")
+           ->check(CLI::IsMember({"text", "yaml", "json", "nrt", "placement"}))
+           ->group("What to do"),
+       "FORMAT");
+
+  text(app.add_option("--root", options.root,
+                      "Directory that sys/, proc/ and var/ are read from (/)")
+           ->group("Where to read"),
+       "DIR");
+  text(app.add_option("--topology-xml", options.topology_xml,
+                      "hwloc's XML of a machine, instead of its sys/ and proc/")
+           ->group("Where to read"),
+       "FILE");
+  text(app.add_option("--podresources", options.podresources,
+                      "The kubelet's socket, or a JSON file of recorded\nreplies (default: "
+                      "pod-resources/kubelet.sock in the\nkubelet's directory below --root)")
+           ->group("Where to read"),
+       "PATH");
+  text(app.add_option("--kubelet-config", options.kubelet_config,
+                      "The kubelet's configuration file, below --root\n(default: what the running "
+                      "kubelet names)")
+           ->group("Where to read"),
+       "PATH");
+  text(app.add_option("--node-name", flags.node_name,
+                      "Name of the Node object (default: NODE_NAME, else\nthe host's name)")
+           ->group("Where to read"),
+       "NAME");
+
+  app.add_flag("--ascii", options.ascii, "Draw with ASCII only (also if the locale is not UTF-8)")
+      ->group("How it looks");
+  text(app.add_option("--color", flags.color, "auto (default), always or never")
+           ->check(CLI::IsMember({"auto", "always", "never"}))
+           ->group("How it looks"),
+       "WHEN");
+  text(app.add_option("--width", flags.width,
+                      "Columns, 60 to 1000 (default: the terminal's, else 80)")
+           ->check(CLI::Range(kMinWidth, kMaxWidth))
+           ->group("How it looks"),
+       "N");
+  text(app.add_option("--log-level", options.log_level,
+                      "debug, info, warn (default), error or off; to stderr")
+           ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
+           ->group("How it looks"),
+       "LEVEL");
+}
+
+std::string Lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool IsUtf8(const std::string& locale) {
+  const std::string lower = Lower(locale);
+  return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
+}
+
+void Settle(const Flags& flags, const Environment& environment, Options& options) {
+  options.output = kFormats.at(flags.output);
+  options.node_name = flags.node_name;
+  if (options.node_name.empty()) options.node_name = environment.node_name;
+  if (options.node_name.empty()) options.node_name = Lower(environment.host_name);
+  if (options.node_name.empty()) options.node_name = "localhost";
+  options.ascii = options.ascii || !IsUtf8(environment.locale);
+  options.color = flags.color == "always" ||
+                  (flags.color == "auto" && environment.is_terminal && !environment.no_color);
+  const int columns = environment.columns > 0 ? environment.columns : 80;
+  options.width = flags.width.value_or(std::clamp(columns, kMinWidth, kMaxWidth));
+}
+
+CommandLine Refuse(const std::string& why) {
+  return {.options = std::nullopt,
+          .exit_code = kExitWrongInput,
+          .out = "",
+          .err = fmt::format("plumbline-agent: {}\n", why)};
+}
+
+std::string OneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ')) text.pop_back();
+  return text + "; see plumbline-agent --help";
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
+                             const Environment& environment) {
+  Options options;
+  Flags flags;
+  CLI::App app(kDescription, "plumbline-agent");
+  app.set_version_flag("--version", fmt::format("plumbline-agent {}", kVersion),
+                       "Print the version and leave");
+  app.set_help_flag("-h,--help", "Print this and leave");
+  app.footer(kFooter);
+  app.get_formatter()->column_width(28);
+  AddFlags(app, options, flags);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return {.options = std::nullopt, .exit_code = kExitOk, .out = app.help(), .err = ""};
+  } catch (const CLI::CallForVersion& version) {
+    return {.options = std::nullopt,
+            .exit_code = kExitOk,
+            .out = fmt::format("{}\n", version.what()),
+            .err = ""};
+  } catch (const CLI::Error& error) {
+    return Refuse(OneLine(error.what()));
+  }
+  if (!options.dry_run) {
+    return Refuse("this version only shows a node and publishes nothing: give --dry-run");
+  }
+  options.root_given = app.count("--root") > 0;
+  Settle(flags, environment, options);
+  return {.options = std::move(options), .exit_code = kExitOk, .out = "", .err = ""};
+}
+
+}  // namespace agent

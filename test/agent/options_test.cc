@@ -1,0 +1,147 @@
+#include "agent/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+namespace agent {
+namespace {
+
+using testing::HasSubstr;
+
+const Environment kTerminal = {.node_name = "",
+                               .host_name = "GPU-7",
+                               .locale = "en_US.UTF-8",
+                               .no_color = false,
+                               .is_terminal = true,
+                               .columns = 132};
+
+CommandLine Parse(std::vector<std::string> arguments, const Environment& environment = kTerminal) {
+  arguments.insert(arguments.begin(), "--dry-run");
+  return ParseCommandLine(arguments, environment);
+}
+
+TEST(Options, DefaultsShowThisHostAsThePictureThatFitsTheTerminal) {
+  const CommandLine line = Parse({});
+  ASSERT_TRUE(line.options) << line.err;
+  EXPECT_EQ(line.options->output, OutputFormat::kText);
+  EXPECT_EQ(line.options->root, "/");
+  EXPECT_FALSE(line.options->root_given);
+  EXPECT_EQ(line.options->width, 132);
+  EXPECT_TRUE(line.options->color);
+  EXPECT_FALSE(line.options->ascii);
+}
+
+TEST(Options, KnowThatARootWasGivenEvenIfItIsTheDefault) {
+  ASSERT_TRUE(Parse({"--root", "/"}).options);
+  EXPECT_TRUE(Parse({"--root", "/"}).options->root_given);
+}
+
+TEST(Options, TakeTheNodesNameFromTheFlagThenTheEnvironmentThenTheHost) {
+  Environment environment = kTerminal;
+  EXPECT_EQ(Parse({}, environment).options->node_name, "gpu-7");
+  environment.node_name = "from-env";
+  EXPECT_EQ(Parse({}, environment).options->node_name, "from-env");
+  EXPECT_EQ(Parse({"--node-name", "from-flag"}, environment).options->node_name, "from-flag");
+}
+
+TEST(Options, ColourNeedsATerminalAndRespectsNoColorUnlessAskedFor) {
+  Environment environment = kTerminal;
+  environment.no_color = true;
+  EXPECT_FALSE(Parse({}, environment).options->color);
+  EXPECT_TRUE(Parse({"--color", "always"}, environment).options->color);
+  environment = kTerminal;
+  environment.is_terminal = false;
+  EXPECT_FALSE(Parse({}, environment).options->color);
+  EXPECT_FALSE(Parse({"--color", "never"}).options->color);
+}
+
+TEST(Options, DrawWithAsciiWhereTheLocaleIsNotUtf8) {
+  Environment environment = kTerminal;
+  for (const char* locale : {"", "C", "POSIX", "de_DE.ISO-8859-1"}) {
+    environment.locale = locale;
+    EXPECT_TRUE(Parse({}, environment).options->ascii) << locale;
+  }
+  for (const char* locale : {"C.UTF-8", "en_US.utf8"}) {
+    environment.locale = locale;
+    EXPECT_FALSE(Parse({}, environment).options->ascii) << locale;
+    EXPECT_TRUE(Parse({"--ascii"}, environment).options->ascii) << locale;
+  }
+}
+
+TEST(Options, KeepTheWidthBetweenItsBounds) {
+  Environment environment = kTerminal;
+  environment.columns = 20;
+  EXPECT_EQ(Parse({}, environment).options->width, kMinWidth);
+  environment.columns = 0;
+  EXPECT_EQ(Parse({}, environment).options->width, 80);
+  EXPECT_EQ(Parse({"--width", "100"}, environment).options->width, 100);
+}
+
+TEST(Options, RefuseWrongOnesWithOneLineAndCode2) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"-o", "xml"}, {"--colour"},       {"--width", "59"}, {"--width", "wide"},
+      {"extra"},     {"--color", "red"}, {"--root"},        {"--log-level", "loud"}};
+  for (const std::vector<std::string>& arguments : wrong) {
+    const CommandLine line = Parse(arguments);
+    EXPECT_FALSE(line.options) << arguments.front();
+    EXPECT_EQ(line.exit_code, kExitWrongInput) << arguments.front();
+    EXPECT_EQ(line.out, "") << arguments.front();
+    EXPECT_EQ(std::ranges::count(line.err, '\n'), 1) << line.err;
+    EXPECT_THAT(line.err, HasSubstr(arguments.front() == "-o" ? "--output" : arguments.front()));
+  }
+}
+
+TEST(Options, SayThatPublishingIsNotPartOfThisVersion) {
+  const CommandLine line = ParseCommandLine({}, kTerminal);
+  EXPECT_FALSE(line.options);
+  EXPECT_EQ(line.exit_code, kExitWrongInput);
+  EXPECT_THAT(line.err, HasSubstr("--dry-run"));
+}
+
+TEST(Options, HelpAndVersionAreNoFailure) {
+  const CommandLine help = ParseCommandLine({"--help"}, kTerminal);
+  EXPECT_EQ(help.exit_code, kExitOk);
+  EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
+  EXPECT_THAT(help.out, HasSubstr("Examples:"));
+  const CommandLine version = ParseCommandLine({"--version"}, kTerminal);
+  EXPECT_EQ(version.exit_code, kExitOk);
+  EXPECT_THAT(version.out, testing::MatchesRegex("plumbline-agent [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Options, HelpFitsIn80Columns) {
+  const std::string help = ParseCommandLine({"--help"}, kTerminal).out;
+  std::size_t start = 0;
+  for (std::size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', start)) {
+    EXPECT_LE(end - start, 92U) << help.substr(start, end - start);
+    start = end + 1;
+  }
+}
+
+std::set<std::string> FlagsIn(const std::string& text) {
+  static const std::regex flag("--[a-z][a-z-]*");
+  std::set<std::string> flags;
+  for (std::sregex_iterator at(text.begin(), text.end(), flag); at != std::sregex_iterator();
+       ++at) {
+    flags.insert(at->str());
+  }
+  return flags;
+}
+
+TEST(Options, DocumentationNamesTheFlagsThatHelpNames) {
+  std::ifstream file("docs/agent.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_NE(page, "") << "tests run in the source directory";
+  const std::string flags =
+      page.substr(page.find("## Flags"), page.find("## Output") - page.find("## Flags"));
+  EXPECT_EQ(FlagsIn(flags), FlagsIn(ParseCommandLine({"--help"}, kTerminal).out));
+}
+
+}  // namespace
+}  // namespace agent
