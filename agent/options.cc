@@ -14,8 +14,8 @@ namespace agent {
 namespace {
 
 constexpr char kDescription[] =
-    "Shows where CPUs, memory, GPUs, NICs and pods sit on this host's NUMA nodes, by the word of\n"
-    "the kernel and of the kubelet. Reads only; needs no cluster.";
+    "Shows where CPUs, memory, GPUs, NICs and pods sit on a host's NUMA nodes, by the\n"
+    "word of the kernel and of the kubelet. Only reads, and needs no cluster.";
 
 constexpr char kFooter[] = R"(Examples:
   plumbline-agent --dry-run
@@ -25,12 +25,13 @@ constexpr char kFooter[] = R"(Examples:
   plumbline-agent --dry-run --root /mnt/recorded
       a machine recorded as a tree of sys/ and proc/, and the kubelet's files in it
   plumbline-agent --dry-run --topology-xml machine.xml --podresources replies.json
-      hardware from hwloc's XML (lstopo machine.xml), pods from recorded replies
+      hardware as lstopo saved it (lstopo machine.xml), pods from recorded replies
 
 What is read where:
-  The hardware comes from --root, or from --topology-xml instead. The kubelet's files and
-  cgroups come from --root; with --topology-xml they are read only if --root is given as
-  well, so that this host's pods never show up on another machine's hardware.
+  The hardware comes from --root, or from --topology-xml instead. The kubelet's
+  files, its socket and the cgroups come from --root. With --topology-xml they are
+  read only if --root is given as well, so that this host's pods never show up on
+  another machine's hardware; --podresources is read wherever it is.
 
 Environment:
   NODE_NAME   the node's name, unless --node-name is given
@@ -38,7 +39,8 @@ Environment:
 
 Exit codes:
   0  shown; also if there is no kubelet on the host
-  1  the kubelet is there but did not answer: the hardware is shown, trying again may help
+  1  a passing fault: the kubelet is there but did not answer; the hardware is
+     shown, and trying again may help
   2  wrong input: an option, a file or a root that cannot be used)";
 
 const std::map<std::string, OutputFormat> kFormats = {{"text", OutputFormat::kText},
@@ -69,11 +71,11 @@ void AddFlags(CLI::App& app, Options& options, Flags& flags) {
        "FORMAT");
 
   text(app.add_option("--root", options.root,
-                      "Directory that sys/, proc/ and var/ are read from (/)")
+                      "Directory that holds sys/, proc/ and var/\n(default: /)")
            ->group("Where to read"),
        "DIR");
   text(app.add_option("--topology-xml", options.topology_xml,
-                      "hwloc's XML of a machine, instead of its sys/ and proc/")
+                      "hwloc's XML of a machine instead of its sys/")
            ->group("Where to read"),
        "FILE");
   text(app.add_option("--podresources", options.podresources,
@@ -91,19 +93,20 @@ void AddFlags(CLI::App& app, Options& options, Flags& flags) {
            ->group("Where to read"),
        "NAME");
 
-  app.add_flag("--ascii", options.ascii, "Draw with ASCII only (also if the locale is not UTF-8)")
+  app.add_flag("--ascii", options.ascii,
+               "Draw with ASCII only (always, if the locale is not\nUTF-8)")
       ->group("How it looks");
   text(app.add_option("--color", flags.color, "auto (default), always or never")
            ->check(CLI::IsMember({"auto", "always", "never"}))
            ->group("How it looks"),
        "WHEN");
   text(app.add_option("--width", flags.width,
-                      "Columns, 60 to 1000 (default: the terminal's, else 80)")
+                      "Columns, 60 to 1000 (default: the terminal's, else\n80)")
            ->check(CLI::Range(kMinWidth, kMaxWidth))
            ->group("How it looks"),
        "N");
   text(app.add_option("--log-level", options.log_level,
-                      "debug, info, warn (default), error or off; to stderr")
+                      "debug, info, warn (default), error or off;\nto stderr")
            ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
            ->group("How it looks"),
        "LEVEL");
@@ -140,6 +143,15 @@ CommandLine Refuse(const std::string& why) {
           .err = fmt::format("plumbline-agent: {}\n", why)};
 }
 
+// CLI11 puts an empty line more than needed between groups.
+std::string Tighten(std::string help) {
+  for (std::size_t at = help.find("\n\n\n"); at != std::string::npos;
+       at = help.find("\n\n\n", at)) {
+    help.erase(at, 1);
+  }
+  return help;
+}
+
 std::string OneLine(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   while (text.ends_with(' ')) text.pop_back();
@@ -158,11 +170,12 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   app.set_help_flag("-h,--help", "Print this and leave");
   app.footer(kFooter);
   app.get_formatter()->column_width(28);
+  app.allow_extras();  // refused below, by name
   AddFlags(app, options, flags);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    return {.options = std::nullopt, .exit_code = kExitOk, .out = app.help(), .err = ""};
+    return {.options = std::nullopt, .exit_code = kExitOk, .out = Tighten(app.help()), .err = ""};
   } catch (const CLI::CallForVersion& version) {
     return {.options = std::nullopt,
             .exit_code = kExitOk,
@@ -170,6 +183,9 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
             .err = ""};
   } catch (const CLI::Error& error) {
     return Refuse(OneLine(error.what()));
+  }
+  if (!app.remaining().empty()) {
+    return Refuse(OneLine(fmt::format("unknown option or argument {}", app.remaining().front())));
   }
   if (!options.dry_run) {
     return Refuse("this version only shows a node and publishes nothing: give --dry-run");

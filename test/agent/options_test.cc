@@ -119,7 +119,7 @@ TEST(Options, HelpFitsIn80Columns) {
   const std::string help = ParseCommandLine({"--help"}, kTerminal).out;
   std::size_t start = 0;
   for (std::size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', start)) {
-    EXPECT_LE(end - start, 92U) << help.substr(start, end - start);
+    EXPECT_LE(end - start, 80U) << help.substr(start, end - start);
     start = end + 1;
   }
 }

@@ -19,7 +19,10 @@ TEST(Clean, LetsNoControlSequenceThrough) {
 }
 
 TEST(Clean, ReplacesInvalidUtf8AndSignsOfUnsureWidth) {
-  EXPECT_EQ(Clean("\xff\xc3(x)\xe2\x80", UnicodeGlyphs()), "?" "?(x)?" "?");
+  EXPECT_EQ(Clean("\xff\xc3(x)\xe2\x80", UnicodeGlyphs()),
+            "?"
+            "?(x)?"
+            "?");
   EXPECT_EQ(Clean("模型", UnicodeGlyphs()), "??");
 }
 
