@@ -1,0 +1,233 @@
+// The program itself, run as a person runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/text_layout.h"
+#include "test/support/shared.h"
+#include "test/support/temp_tree.h"
+
+namespace agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Result {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string Slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int RunShell(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Runs `command` with a clean environment in a UTF-8 locale.
+Result RunCommand(const std::string& command, const std::string& variables = "") {
+  const test::TempTree files;
+  Result result;
+  result.exit_code = RunShell("env -i PATH=\"$PATH\" TMPDIR=/tmp LANG=C.UTF-8 " + variables + " " +
+                              command + " >" + files.Path("out") + " 2>" + files.Path("err"));
+  result.out = Slurp(files.Path("out"));
+  result.err = Slurp(files.Path("err"));
+  return result;
+}
+
+Result DryRun(const std::string& arguments, const std::string& variables = "") {
+  return RunCommand(std::string(PLUMBLINE_AGENT) + " --dry-run " + arguments, variables);
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t start = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    lines.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return lines;
+}
+
+// The node that the demo shows, without its kubelet's socket.
+class Program : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    node_ = new test::TempTree();
+    ASSERT_EQ(RunShell("bash demo/machine/lay-down " + node_->root()), 0);
+  }
+  static void TearDownTestSuite() {
+    delete node_;
+    node_ = nullptr;
+  }
+  static std::string Root() { return "--root " + node_->root() + " --node-name gpu-demo "; }
+  static std::string Answers() { return "--podresources " + node_->Path("answers.json") + " "; }
+
+  static test::TempTree* node_;
+};
+test::TempTree* Program::node_ = nullptr;
+
+TEST_F(Program, ShowsPodsFromRecordedReplies) {
+  const Result result = DryRun(Root() + Answers());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  for (const char* text : {"NUMA node 0", "NUMA node 1", "ml/train-0", "aligned", "ml/llm-0",
+                           "misaligned", "spread", "unpinned", "NVIDIA H100"}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+}
+
+TEST_F(Program, WritesBothObjectsAsYamlAndAsJson) {
+  const Result yaml = DryRun(Root() + Answers() + "-o yaml");
+  EXPECT_EQ(yaml.exit_code, 0) << yaml.err;
+  EXPECT_THAT(yaml.out, HasSubstr("kind: NodeResourceTopology"));
+  EXPECT_THAT(yaml.out, HasSubstr("kind: NodePlacement"));
+  EXPECT_THAT(yaml.out, HasSubstr("\n---\n"));
+  const Result json = DryRun(Root() + Answers() + "-o json");
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_THAT(json.out, StartsWith("{"));
+  EXPECT_THAT(json.out, HasSubstr("NodeResourceTopology"));
+  EXPECT_THAT(json.out, HasSubstr("NodePlacement"));
+}
+
+TEST_F(Program, WritesOneObjectAlone) {
+  const Result nrt = DryRun(Root() + Answers() + "-o nrt");
+  EXPECT_THAT(nrt.out, HasSubstr("kind: NodeResourceTopology"));
+  EXPECT_THAT(nrt.out, Not(HasSubstr("NodePlacement")));
+  const Result placement = DryRun(Root() + Answers() + "-o placement");
+  EXPECT_THAT(placement.out, HasSubstr("kind: NodePlacement"));
+  EXPECT_THAT(placement.out, Not(HasSubstr("kind: NodeResourceTopology")));
+}
+
+TEST_F(Program, ShowsTheHardwareWhereThereIsNoKubelet) {
+  const Result result = DryRun(Root());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Hardware only, no kubelet"));
+  EXPECT_THAT(result.out, HasSubstr("--podresources"));
+  EXPECT_THAT(result.out, HasSubstr("NVIDIA H100"));
+  const Result nrt = DryRun(Root() + "-o nrt");
+  EXPECT_EQ(nrt.exit_code, 0);
+  EXPECT_EQ(nrt.out, "");
+  EXPECT_THAT(nrt.err, HasSubstr("no kubelet"));
+}
+
+TEST_F(Program, LeavesWithCode1IfTheSocketIsThereAndNobodyAnswers) {
+  test::TempTree left_over;
+  const std::string socket = left_over.Path("s");
+  ASSERT_EQ(
+      RunShell("python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' " +
+               socket),
+      0);
+  const Result result = DryRun(Root() + "--podresources " + socket);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("NUMA node 1"));
+  EXPECT_THAT(result.out, HasSubstr("did not answer"));
+}
+
+TEST_F(Program, LeavesWithCode2AndOneLineOnWrongInput) {
+  test::TempTree files;
+  files.Put("broken.json", "{\"list\": 3").Put("no.xml", "<html/>");
+  const std::vector<std::string> wrong = {"--root /no/such/root",
+                                          "--topology-xml /no/such.xml",
+                                          "--topology-xml " + files.Path("no.xml"),
+                                          Root() + "--podresources /no/such.sock",
+                                          Root() + "--podresources " + files.Path("broken.json"),
+                                          Root() + "--kubelet-config /no/such.yaml",
+                                          "-o picture",
+                                          "--no-such-option"};
+  for (const std::string& arguments : wrong) {
+    const Result result = DryRun(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    EXPECT_EQ(Lines(result.err).size(), 1U) << arguments << ": " << result.err;
+  }
+}
+
+TEST_F(Program, ColoursOnlyWhenAskedTo) {
+  EXPECT_THAT(DryRun(Root()).out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(DryRun(Root() + "--color always").out, HasSubstr("\x1b["));
+  const std::string on_terminal =
+      "script -qec '" + std::string(PLUMBLINE_AGENT) + " --dry-run " + Root() + "' /dev/null";
+  if (RunShell("command -v script >/dev/null") != 0) GTEST_SKIP() << "no script(1) for a terminal";
+  EXPECT_THAT(RunCommand(on_terminal, "TERM=xterm").out, HasSubstr("\x1b["));
+  EXPECT_THAT(RunCommand(on_terminal, "TERM=xterm NO_COLOR=1").out, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Program, AsciiHasOnlyAscii) {
+  for (const Result& result :
+       {DryRun(Root() + Answers() + "--ascii"), DryRun(Root() + Answers(), "LANG=C")}) {
+    EXPECT_NE(result.out, "");
+    EXPECT_TRUE(std::ranges::all_of(result.out,
+                                    [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
+  }
+}
+
+TEST_F(Program, DoesNotMixThisHostsKubeletWithAnotherMachinesXml) {
+  SKIP_WITHOUT_SHARED();
+  const std::string xml =
+      "--topology-xml " + *test::SharedFolder() + "/machines/hwloc/xml/nvidiaDGX2.xml ";
+  EXPECT_THAT(DryRun(xml).out, HasSubstr("no kubelet asked"));
+  EXPECT_EQ(DryRun(xml + "--kubelet-config /x").exit_code, 2);
+  EXPECT_THAT(DryRun(xml + Answers()).out, HasSubstr("ml/llm-0"));
+}
+
+TEST_F(Program, DemoShowsPodsAndCleansUp) {
+  const test::TempTree temporary;
+  const Result result =
+      RunCommand("bash demo/run-demo " PLUMBLINE_BIN, "TMPDIR=" + temporary.root());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("gpu-demo"));
+  EXPECT_THAT(result.out, HasSubstr("1 misaligned"));
+  EXPECT_THAT(result.out, HasSubstr("1 spread"));
+  EXPECT_THAT(result.out, HasSubstr("1 unpinned"));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.root()));
+}
+
+// Every machine there is: it must be shown, in 80 columns, or refused in words.
+class RecordedMachines : public testing::TestWithParam<std::string> {};
+
+void ExpectShown(const std::string& arguments) {
+  const Result result = DryRun(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("NUMA node"));
+  for (const std::string& line : Lines(result.out)) EXPECT_LE(Width(line), 80) << line;
+  EXPECT_LE(Lines(result.out).size(), 400U);
+}
+
+TEST_P(RecordedMachines, AreShownIn80Columns) {
+  SKIP_WITHOUT_SHARED();
+  for (const std::string& file : test::SharedFiles(GetParam(), "")) {
+    SCOPED_TRACE(file);
+    if (file.ends_with(".xml")) {
+      ExpectShown("--topology-xml " + *test::SharedFolder() + "/" + file);
+    } else if (file.find(".tar") != std::string::npos) {
+      const test::TempTree tree;
+      ExpectShown("--root " + test::UnpackShared(file, tree));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, RecordedMachines,
+                         testing::Values("machines/synthetic", "machines/hwloc/fsroot",
+                                         "machines/hwloc/xml", "machines/real/sysfs",
+                                         "machines/real/lstopo-xml"));
+
+}  // namespace
+}  // namespace agent
