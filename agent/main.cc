@@ -70,6 +70,7 @@ std::string Render(const agent::Options& options, const placement::Facts& facts,
                             {.width = options.width,
                              .ascii = options.ascii,
                              .color = options.color,
+                             .hardware_only = verdict.no_kubelet,
                              .notes = verdict.notes});
     case agent::OutputFormat::kYaml:
       return placement::ToYaml(observation);

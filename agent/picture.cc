@@ -231,17 +231,19 @@ void DrawUnknown(Canvas& canvas, const std::string& code, const Unknown& unknown
   }
 }
 
-void DrawUnknowns(Canvas& canvas, const placement::Observation& observation) {
+void DrawUnknowns(Canvas& canvas, const base::Diagnostics& diagnostics,
+                  const std::vector<placement::Condition>& conditions) {
   std::map<std::string, Unknown> groups;
   std::set<std::string> said;
-  for (const base::Diagnostic& diagnostic : observation.diagnostics) {
+  for (const base::Diagnostic& diagnostic : diagnostics) {
     Unknown& group = groups[diagnostic.code];
     if (group.message.empty()) group.message = diagnostic.message;
     group.subjects.push_back(diagnostic.subject);
     said.insert(diagnostic.message);
   }
-  for (const placement::Condition& condition : observation.placement.conditions) {
-    if (condition.status == "True" || said.contains(condition.message)) continue;
+  for (const placement::Condition& condition : conditions) {
+    const bool news = condition.status != "True" && !condition.message.empty();
+    if (!news || said.contains(condition.message)) continue;
     Unknown& group = groups[condition.reason.empty() ? condition.type : condition.reason];
     if (group.message.empty()) group.message = condition.message;
     if (group.subjects.empty()) group.subjects.emplace_back();
@@ -264,7 +266,11 @@ std::string Picture(const hwinfo::Topology& topology, const placement::Observati
   canvas.Blank();
   DrawNodes({.canvas = canvas, .topology = topology, .short_addresses = one_domain}, model);
   DrawFindings(canvas, observation.placement);
-  DrawUnknowns(canvas, observation);
+  if (options.hardware_only) {
+    DrawUnknowns(canvas, topology.diagnostics, {});
+  } else {
+    DrawUnknowns(canvas, observation.diagnostics, observation.placement.conditions);
+  }
   return canvas.text();
 }
 

@@ -12,6 +12,7 @@ struct PictureOptions {
   int width = 80;  // columns, at least 60
   bool ascii = false;
   bool color = false;
+  bool hardware_only = false;      // no kubelet: all that is unknown about it goes without saying
   std::vector<std::string> notes;  // what the reader should know first, one line each
 };
 

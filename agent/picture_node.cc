@@ -151,8 +151,9 @@ void DrawMemory(const Drawing& drawing, const NodeView& view) {
   }
   if (view.placed != nullptr && view.placed->memory_group &&
       view.placed->memory_group->size() > 1) {
-    Row(drawing, "",
-        {{"given out together with nodes " + view.placed->memory_group->ToString(), Style::kNote}});
+    Row(drawing, "  group",
+        {{"nodes " + view.placed->memory_group->ToString() + " give their memory together",
+          Style::kNote}});
   }
 }
 
@@ -378,7 +379,9 @@ void DrawQuietNodes(const Drawing& drawing, const std::vector<const NodeView*>& 
 
 void DrawNowhere(const Drawing& drawing, const NodeView& nowhere) {
   if (nowhere.devices.empty() && nowhere.pods.empty()) return;
-  drawing.canvas.BoxTop({{"On no known NUMA node", Style::kTitle}});
+  drawing.canvas.BoxTop({{"No NUMA node known", Style::kTitle}});
+  drawing.canvas.BoxLine(
+      {{"Nobody says which node these are on; they are never taken for node 0.", Style::kDim}});
   DrawDevices(drawing, nowhere.devices);
   DrawPods(drawing, nowhere.pods);
   drawing.canvas.BoxBottom();

@@ -18,20 +18,24 @@ Verdict JudgeAnswer(const absl::Status& answer, bool named, const std::string& a
   if (asked.empty()) {
     return {.exit_code = kExitOk,
             .show = true,
+            .no_kubelet = true,
             .notes = {fmt::format("Hardware only, no kubelet asked: {}.", kPointToIt)}};
   }
   if (answer.code() == absl::StatusCode::kNotFound && !named) {
     return {.exit_code = kExitOk,
             .show = true,
+            .no_kubelet = true,
             .notes = {fmt::format("Hardware only, no kubelet at {}: {}.", asked, kPointToIt)}};
   }
   const bool wrong = answer.code() == absl::StatusCode::kNotFound ||
                      answer.code() == absl::StatusCode::kInvalidArgument;
   if (named && wrong) {
-    return {.exit_code = kExitWrongInput, .show = false, .notes = {Text(answer)}};
+    return {
+        .exit_code = kExitWrongInput, .show = false, .no_kubelet = false, .notes = {Text(answer)}};
   }
   return {.exit_code = kExitPassing,
           .show = true,
+          .no_kubelet = false,
           .notes = {fmt::format("Hardware only, the kubelet did not answer: {}", Text(answer))}};
 }
 
@@ -40,6 +44,7 @@ Verdict JudgeFailure(const absl::Status& failure) {
                        failure.code() == absl::StatusCode::kResourceExhausted;
   return {.exit_code = passing ? kExitPassing : kExitWrongInput,
           .show = false,
+          .no_kubelet = false,
           .notes = {Text(failure)}};
 }
 

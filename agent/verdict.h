@@ -12,6 +12,7 @@ namespace agent {
 struct Verdict {
   int exit_code = 0;
   bool show = true;                // false: nothing is worth showing, only the notes
+  bool no_kubelet = false;         // there is none, and none was asked for
   std::vector<std::string> notes;  // one line each
 };
 

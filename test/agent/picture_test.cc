@@ -91,12 +91,16 @@ TEST(Picture, FitsNarrowAndWideTerminals) {
 
 TEST(Picture, WithoutAKubeletShowsTheHardwareAndTheNote) {
   PictureOptions options;
+  options.hardware_only = true;
   options.notes = {"Hardware only, no kubelet at /var/lib/kubelet/pod-resources/kubelet.sock."};
   const hwinfo::Topology topology = test::ExampleTopology();
-  const std::string text = Picture(topology, test::HardwareOnly(topology), options);
+  placement::Observation observation = test::HardwareOnly(topology);
+  observation.diagnostics = {{"SocketMissing", "", "no socket"}};
+  const std::string text = Picture(topology, observation, options);
   ExpectGolden("hardware.txt", text);
   EXPECT_THAT(text, HasSubstr("Hardware only"));
   EXPECT_THAT(text, Not(HasSubstr("0 pods")));
+  EXPECT_THAT(text, Not(HasSubstr("SocketMissing")));
 }
 
 TEST(Picture, OfManyNodesHasOneLineForEachQuietOne) {

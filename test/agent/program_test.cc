@@ -1,7 +1,10 @@
 // The program itself, run as a person runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +42,16 @@ std::string Slurp(const std::string& path) {
 int RunShell(const std::string& command) {
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// What a killed server leaves: a socket that nobody listens on.
+void LeaveSocketBehind(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int server = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
+  close(server);
 }
 
 // Runs `command` with a clean environment in a UTF-8 locale.
@@ -131,10 +144,7 @@ TEST_F(Program, ShowsTheHardwareWhereThereIsNoKubelet) {
 TEST_F(Program, LeavesWithCode1IfTheSocketIsThereAndNobodyAnswers) {
   test::TempTree left_over;
   const std::string socket = left_over.Path("s");
-  ASSERT_EQ(
-      RunShell("python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' " +
-               socket),
-      0);
+  LeaveSocketBehind(socket);
   const Result result = DryRun(Root() + "--podresources " + socket);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out, HasSubstr("NUMA node 1"));
