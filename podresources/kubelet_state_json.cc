@@ -167,8 +167,9 @@ absl::Status ReadCpuEntry(const std::string& uid, const Value& value, CpuManager
   std::map<std::string, base::CpuSet>& containers = state.entries[uid];
   return ForEachMember(&value, where, [&](const std::string& name, const Value& cpus) {
     absl::StatusOr<base::CpuSet> set = ReadCpus(cpus, Below(where, name));
-    if (set.ok()) containers[name] = *std::move(set);
-    return set.status();
+    if (!set.ok()) return set.status();
+    containers[name] = *std::move(set);
+    return absl::OkStatus();
   });
 }
 
@@ -240,8 +241,9 @@ absl::StatusOr<std::vector<MemoryBlock>> ReadBlocks(const Value* array, const st
   std::vector<MemoryBlock> blocks;
   RETURN_IF_ERROR(ForEachElement(array, where, [&](const Value& value) {
     absl::StatusOr<MemoryBlock> block = ReadBlock(value, where);
-    if (block.ok()) blocks.push_back(*std::move(block));
-    return block.status();
+    if (!block.ok()) return block.status();
+    blocks.push_back(*std::move(block));
+    return absl::OkStatus();
   }));
   std::sort(blocks.begin(), blocks.end());
   return blocks;
@@ -253,8 +255,9 @@ absl::Status ReadMemoryEntry(const std::string& uid, const Value& value,
   auto& containers = state.entries[uid];
   return ForEachMember(&value, where, [&](const std::string& name, const Value& blocks) {
     auto read = ReadBlocks(&blocks, Below(where, name));
-    if (read.ok()) containers[name] = *std::move(read);
-    return read.status();
+    if (!read.ok()) return read.status();
+    containers[name] = *std::move(read);
+    return absl::OkStatus();
   });
 }
 

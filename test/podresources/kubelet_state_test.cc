@@ -316,5 +316,34 @@ TEST_F(ReadKubeletStateTest, HasAFingerprintThatChangesWithEachFile) {
   EXPECT_NE(Read().fingerprint, replaced);
 }
 
+// Written by the state code of kubelet v1.37.2 itself, with PodLevelResourceManagers on; ctest runs
+// in the source folder.
+TEST(ReadKubeletState, ReadsWhatKubelet137Wrote) {
+  ASSERT_OK_AND_ASSIGN(const base::FileTree tree,
+                       base::FileTree::Open("test/podresources/kubelet-1.37.2"));
+  const std::string uid = "7e1c2f80-6d0a-4d5c-9b8a-1f2e3d4c5b6a";
+  const std::string pod_level = "aa1c2f80-6d0a-4d5c-9b8a-1f2e3d4c5b6a";
+  const KubeletState state = ReadKubeletState(tree, "/", "/pods");
+  ASSERT_TRUE(state.cpu && state.memory && state.devices);
+  EXPECT_EQ(state.cpu->policy, "static");
+  EXPECT_EQ(state.cpu->default_cpus, (base::CpuSet{0, 1, 4, 5}));
+  EXPECT_THAT(state.cpu->entries.at(uid),
+              ElementsAre(Pair("app", base::CpuSet{2, 6}), Pair("init", base::CpuSet{3})));
+  EXPECT_THAT(state.cpu->pod_entries, ElementsAre(Pair(pod_level, base::CpuSet{7})));
+  EXPECT_EQ(state.memory->policy, "Static");
+  EXPECT_EQ(state.memory->nodes.at(1).memory.at("memory"),
+            (MemoryTable{4096, 1024, 3072, 1024, 2048}));
+  EXPECT_EQ(state.memory->nodes.at(0).group, (base::NumaMask{0, 1}));
+  EXPECT_THAT(state.memory->entries.at(uid).at("app"),
+              ElementsAre(MemoryBlock{"memory", 4096, {0, 1}}));
+  EXPECT_THAT(state.memory->pod_entries.at(pod_level),
+              ElementsAre(MemoryBlock{"memory", 512, {1}}));
+  EXPECT_THAT(state.devices->entries.at(uid).at("app"),
+              ElementsAre(Device{"example.com/gpu", "gpu2", {1}, false},
+                          Device{"example.com/gpu", "gpu3", {1}, false},
+                          Device{"example.com/gpu", "gpu9", {}, false}));
+  EXPECT_THAT(state.devices->registered.at("example.com/gpu"), SizeIs(5));
+}
+
 }  // namespace
 }  // namespace podresources
