@@ -179,6 +179,23 @@ TEST(PciDevices, ShowsThatAGpuAndANicAreUnderOneSwitch) {
   EXPECT_NE(found.devices[0].bridges[2], found.devices[1].bridges[2]);
 }
 
+TEST(PciDevices, TakesTheNodeFromTheKernelWhereDevicesOfOneNodeShareNoBridge) {
+  test::TempTree tree;
+  const auto gpu = [&](const std::string& address, const std::string& root, const char* node) {
+    Put(tree, {.address = address,
+               .where = "pci" + root + "/" + root + ":01.0",
+               .class_code = "0x030000",
+               .numa_node = node});
+  };
+  gpu("0000:01:00.0", "0000:00", "0");
+  gpu("0000:41:00.0", "0000:40", "0");
+  gpu("0000:81:00.0", "0000:80", "1");
+  gpu("0000:c1:00.0", "0000:c0", "1");
+  std::vector<int> nodes;
+  for (const PciDevice& device : Read(tree).devices) nodes.push_back(device.numa_node.value_or(-1));
+  EXPECT_THAT(nodes, ElementsAre(0, 0, 1, 1));
+}
+
 TEST(PciDevices, KnowsPciDomainsAboveFfff) {
   test::TempTree tree;
   Put(tree, {.address = "10000:01:00.0",
