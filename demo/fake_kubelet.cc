@@ -55,7 +55,7 @@ class FakeKubelet::Service : public v1::PodResourcesLister::Service {
                    v1::GetPodResourcesResponse* reply) override {
     v1::ListPodResourcesResponse list;
     v1::AllocatableResourcesResponse unused;
-    if (const grpc::Status status = Answer(*context, Method::kGet, list, unused); !status.ok()) {
+    if (grpc::Status status = Answer(*context, Method::kGet, list, unused); !status.ok()) {
       return status;
     }
     for (v1::PodResources& pod : *list.mutable_pod_resources()) {
@@ -189,7 +189,7 @@ void FakeKubelet::StopAndLeaveSocket() {
 void FakeKubelet::Serve(std::string replies) {
   service_->Serve([replies = std::move(replies)] { return replies; });
 }
-void FakeKubelet::Fail(Method method, int times, absl::Status with) {
+void FakeKubelet::Fail(Method method, int times, const absl::Status& with) {
   service_->Fail(method, times, with);
 }
 void FakeKubelet::LimitTo(int calls) { service_->LimitTo(calls); }

@@ -36,7 +36,7 @@ class FakeKubelet {
   // From now on these replies.
   void Serve(std::string replies);
   // The next calls of a method fail so.
-  void Fail(Method method, int times, absl::Status with);
+  void Fail(Method method, int times, const absl::Status& with);
   // After that many calls, of any method, each is "rejected by rate limit"; -1: no limit.
   void LimitTo(int calls);
   // Calls wait until Release, or until their caller gives up.

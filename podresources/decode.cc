@@ -97,6 +97,7 @@ std::vector<MemoryBlock> Decoder::DecodeMemory(const Repeated<v1::ContainerMemor
          fmt::format("{} on a NUMA node outside 0..{}; the node is left out", type, base::kMaxId)});
   }
   std::vector<MemoryBlock> blocks;
+  blocks.reserve(sums.size());
   for (const auto& [key, bytes] : sums) blocks.push_back({key.first, bytes, key.second});
   std::ranges::sort(blocks);
   return blocks;

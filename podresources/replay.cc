@@ -57,7 +57,7 @@ class Members : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Members> 
     return EndsAt(stream_.Tell() + 1);
   }
 
-  const std::map<std::string, Span>& spans() const { return spans_; }
+  const std::map<std::string, Span>& Spans() const { return spans_; }
 
  private:
   bool EndsAt(std::size_t offset) {
@@ -85,7 +85,7 @@ absl::StatusOr<std::map<std::string, Members::Span>> FindMembers(const std::stri
   const rapidjson::ParseResult result =
       reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream,
                                                                                            members);
-  if (!result.IsError()) return members.spans();
+  if (!result.IsError()) return members.Spans();
   const std::string cause =
       result.Code() == rapidjson::kParseErrorTermination
           ? fmt::format("an object is meant, at most {} levels deep", kMaxDepth)
