@@ -208,8 +208,7 @@ void ReadCoreGroup(Members& m, CoreGroup& group) {
   for (std::string_view rest = cores; !rest.empty();) {
     const std::size_t space = std::min(rest.find(' '), rest.size());
     base::CpuSet core;
-    m.IdsOf("cores", rest.substr(0, space), core);
-    group.cores.push_back(std::move(core));
+    if (space > 0 && m.IdsOf("cores", rest.substr(0, space), core)) group.cores.push_back(core);
     rest.remove_prefix(std::min(space + 1, rest.size()));
   }
 }

@@ -24,45 +24,45 @@ class Fields {
     w_.EndMap();
   }
   template <class Body>
-  void Map(const char* key, Body body) {
+  void Map(std::string_view key, Body body) {
     w_.Key(key);
     Map(body);
   }
   template <class Items, class Each>
-  void List(const char* key, const Items& items, Each each) {
+  void List(std::string_view key, const Items& items, Each each) {
     w_.Key(key);
     w_.BeginList();
     for (const auto& item : items) each(item);
     w_.EndList();
   }
-  void String(const char* key, const std::string& text) {
+  void String(std::string_view key, const std::string& text) {
     w_.Key(key);
     w_.String(text);
   }
-  void Known(const char* key, const std::string& text) {  // "" is unknown, and left out
+  void Known(std::string_view key, const std::string& text) {  // "" is unknown, and left out
     if (!text.empty()) String(key, text);
   }
-  void Strings(const char* key, const StringMap& map) {
+  void Strings(std::string_view key, const StringMap& map) {
     Map(key, [&] {
-      for (const auto& [name, value] : map) String(name.c_str(), value);
+      for (const auto& [name, value] : map) String(name, value);
     });
   }
-  void Int(const char* key, std::int64_t number) {
+  void Int(std::string_view key, std::int64_t number) {
     w_.Key(key);
     w_.Int(number);
   }
-  void Bool(const char* key, bool value) {
+  void Bool(std::string_view key, bool value) {
     w_.Key(key);
     w_.Bool(value);
   }
   template <class Ids>
-  void IdList(const char* key, const Ids& ids) {
+  void IdList(std::string_view key, const Ids& ids) {
     List(key, ids, [&](int id) { w_.Int(id); });
   }
   template <class Numbers>
-  void NumbersById(const char* key, const Numbers& numbers) {
+  void NumbersById(std::string_view key, const Numbers& numbers) {
     Map(key, [&] {
-      for (const auto& [id, number] : numbers) Int(std::to_string(id).c_str(), number);
+      for (const auto& [id, number] : numbers) Int(std::to_string(id), number);
     });
   }
   DocumentWriter& writer() { return w_; }
@@ -287,7 +287,7 @@ void Write(DocumentWriter& writer, const NodeResourceTopology& nrt) {
       f.String("name", nrt.name);
       if (nrt.annotations.empty()) return;
       f.Map("annotations", [&] {
-        for (const NrtAttribute& note : nrt.annotations) f.String(note.name.c_str(), note.value);
+        for (const NrtAttribute& note : nrt.annotations) f.String(note.name, note.value);
       });
     });
     if (!nrt.topology_policies.empty()) {

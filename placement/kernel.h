@@ -14,13 +14,13 @@ using CgroupsByUid = std::map<std::string, std::vector<const hwinfo::ContainerCg
 
 CgroupsByUid GroupByUid(const hwinfo::Enforced& enforced);
 
-// Gives the containers of a pod what the kernel enforces for them. Cgroups have the runtime's ids
-// and no names, and the pod's sandbox is one of them, so containers are told by what they must look
-// like: a cgroup with exactly a container's exclusive CPUs (or, for one without, with exactly its
-// memory nodes) is that container. A container that no cgroup looks like has drifted if it is
-// certain that it runs: the pod has a cgroup for each container and one more, or one that is not
-// taken holds more memory than any sandbox does. Otherwise it may just not be running.
-void AttachKernelFacts(const std::vector<const hwinfo::ContainerCgroup*>& cgroups, PlacedPod& pod,
+// Gives the containers of a pod what the kernel enforces for them. Cgroups have the runtime's ids,
+// which `names` turns into containers' names. One that has no name there is a container if it has
+// exactly that one's exclusive CPUs (or, of one without, its memory nodes). It is never taken for a
+// container that differs: it may be the pod's sandbox, or an init container that the kubelet does
+// not list and that runs while the others do not.
+void AttachKernelFacts(const std::vector<const hwinfo::ContainerCgroup*>& cgroups,
+                       const std::map<std::string, std::string>& names, PlacedPod& pod,
                        base::Diagnostics& diagnostics);
 
 }  // namespace placement

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct Facts {
   podresources::KubeletConfig config;
   podresources::KubeletState state;
   absl::StatusOr<hwinfo::Enforced> enforced = absl::UnavailableError("not read");
+  // Names of containers by the ids that cgroups have (podresources/container_names.h). Without a
+  // name, a cgroup can only be seen to agree with a container, never to differ.
+  std::map<std::string, std::string> container_names;
   std::vector<DeviceHardware> device_hardware;  // sorted by (resource, id)
   // Devices of the last observation: one that is missing from GetAllocatableResources now, while
   // its resource is still there, has turned unhealthy and still counts for the kubelet.

@@ -259,7 +259,7 @@ class Observer {
     if (hidden.empty() && std::ranges::none_of(pod.containers, HoldsSomething)) return;
     const auto found = cgroups.find(joined.state_uid());
     if (found != cgroups.end() && !joined.state_uid().empty()) {
-      AttachKernelFacts(found->second, pod, own_);
+      AttachKernelFacts(found->second, facts_.container_names, pod, own_);
     }
     JudgePod(context, pod, own_);
     std::ranges::move(hidden, std::back_inserter(pod.containers));

@@ -246,6 +246,18 @@ TEST(Drift, IsNotClaimedForAContainerThatMayNotRun) {
   EXPECT_THAT(Codes(scene.Look()), Contains("KernelFactsMissing"));
 }
 
+TEST(Drift, IsNotClaimedOnCgroupsWithoutAName) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "u", {Of("main", "8-15")});
+  scene.Enforce("u", "init", "0-3", "0-1", 100 << 20);  // not listed, and main does not run yet
+  scene.Enforce("u", "sandbox", "0-31", "0-1");
+  scene.facts.container_names.clear();
+  EXPECT_EQ(Judge(scene).alignment, Alignment::kAligned);
+  EXPECT_EQ(ConditionOf(scene.Look(), "KernelAgrees"), "Unknown PartlyCompared");
+  scene.facts.enforced->containers[0].cpus = Cpus("8-15");
+  EXPECT_EQ(ConditionOf(scene.Look(), "KernelAgrees"), "True AllAgree");
+}
+
 TEST(Drift, NamesCpusThatWentOffline) {
   Scene scene(TwoNodes());
   scene.Add("llm-0", "u", {Of("main", "14-15,40")});

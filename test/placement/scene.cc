@@ -168,6 +168,7 @@ void Scene::Enforce(const std::string& uid, const std::string& container_id,
   cgroup.memory_nodes = base::NumaMask::Parse(mems).value_or(base::NumaMask());
   cgroup.resident_known = true;
   if (resident > 0) cgroup.resident_bytes[0] = resident;
+  if (container_id != "sandbox") facts.container_names[container_id] = "main";
   facts.enforced->containers.push_back(cgroup);
 }
 

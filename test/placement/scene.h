@@ -45,6 +45,7 @@ class Scene {
   void ForgetInList(const std::string& name);
   void AddDevice(const podresources::Device& device);
   void Resolve(const std::string& id, int bus);
+  // A cgroup of the container "main", or of the sandbox if the id is "sandbox".
   void Enforce(const std::string& uid, const std::string& container_id, const std::string& cpus,
                const std::string& mems, std::int64_t resident = 0);
 
