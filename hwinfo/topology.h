@@ -27,15 +27,16 @@ enum class NumaNodeKind {
 struct HugePages {
   std::int64_t page_bytes = 0;
   std::int64_t total = 0;  // pages
-  std::int64_t free = 0;   // pages
+  std::int64_t free = 0;   // pages; -1 if the source does not say (hwloc XML)
   bool operator==(const HugePages&) const = default;
 };
 
 struct NumaNode {
   int id = -1;  // N of /sys/devices/system/node/nodeN
   NumaNodeKind kind = NumaNodeKind::kDram;
-  int socket = -1;            // physical package id; -1 if its CPUs do not say or are on several
-  base::CpuSet cpus;          // online CPUs, from sysfs; empty for memory-only nodes
+  int socket = -1;    // physical package id of its nearest_cpus; -1 if they do not say or are
+                      // on several
+  base::CpuSet cpus;  // online CPUs, from sysfs; empty for memory-only nodes
   base::CpuSet nearest_cpus;  // = cpus; for nodes without CPUs the ones hwloc holds to be local
   std::optional<std::int64_t> memory_bytes;  // MemTotal of the node, huge pages included
   std::optional<std::int64_t> free_bytes;    // MemFree of the node
