@@ -1,10 +1,15 @@
 #include "hwinfo/hwloc_guard.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fts.h>
 #include <linux/magic.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,12 +19,43 @@
 
 #include "base/file_tree.h"
 #include "base/status_macros.h"
+#include "hwinfo/sysfs_values.h"
 
 namespace hwinfo {
 namespace {
 
 // The largest recorded machine that we know of has 60,000 files.
 constexpr int kMaxFiles = 2'000'000;
+
+constexpr rlim_t kChildSeconds = 10;             // of CPU time
+constexpr rlim_t kChildBytes = rlim_t{1} << 30;  // beyond what the process has mapped
+
+void Limit(__rlimit_resource resource, rlim_t value) {
+  const rlimit limit = {.rlim_cur = value, .rlim_max = value};
+  setrlimit(resource, &limit);
+}
+
+// Bounds the child, and keeps it silent whatever becomes of it.
+void PrepareChild(rlim_t mapped_bytes) {
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_CPU, kChildSeconds);
+  if (mapped_bytes > 0) Limit(RLIMIT_AS, mapped_bytes + kChildBytes);
+  for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) signal(crash, SIG_DFL);
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null < 0) return;
+  dup2(null, STDOUT_FILENO);
+  dup2(null, STDERR_FILENO);
+}
+
+// 0 if the kernel does not say.
+rlim_t MappedBytes() {
+  const absl::StatusOr<base::FileTree> root = base::FileTree::Open("/");
+  const absl::StatusOr<std::string> statm =
+      root.ok() ? root->Read("proc/self/statm") : root.status();
+  if (!statm.ok()) return 0;
+  const auto pages = ParseInteger(std::string_view(*statm).substr(0, statm->find(' ')));
+  return pages ? static_cast<rlim_t>(*pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
 
 bool IsKernels(const std::string& path) {
   struct statfs status = {};
@@ -69,6 +105,31 @@ absl::Status CheckTreeForHwloc(const std::string& root) {
     if (!IsKernels(path)) RETURN_IF_ERROR(CheckBelow(path));
   }
   return absl::OkStatus();
+}
+
+absl::Status TryInChild(const std::string& what, const std::function<void()>& attempt) {
+  const rlim_t mapped_bytes = MappedBytes();
+  const pid_t child = fork();
+  if (child < 0) {
+    return absl::UnavailableError(
+        fmt::format("cannot try {} in a child process: {}", what, std::strerror(errno)));
+  }
+  if (child == 0) {
+    PrepareChild(mapped_bytes);
+    attempt();
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) {
+      return absl::UnavailableError(
+          fmt::format("cannot wait for the trial of {}: {}", what, std::strerror(errno)));
+    }
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} makes hwloc crash, run for {} s or use 1 GiB of memory: it is damaged", what,
+                  kChildSeconds));
 }
 
 }  // namespace hwinfo

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,5 +11,10 @@ namespace hwinfo {
 // for ever, a huge file would eat our memory. The kernel's own sysfs has neither and is not walked;
 // anything else, a recorded machine, is. InvalidArgument or ResourceExhausted names the file.
 absl::Status CheckTreeForHwloc(const std::string& root);
+
+// Tries in a child process what may crash, run for ever or ask for all memory: hwloc believes the
+// XML that it is given. InvalidArgument if the child does not live to its end. `attempt` runs in
+// the child only; it must not throw.
+absl::Status TryInChild(const std::string& what, const std::function<void()>& attempt);
 
 }  // namespace hwinfo

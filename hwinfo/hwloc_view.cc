@@ -245,6 +245,17 @@ absl::Status LoadFailed(const std::string& what, int error) {
                   error == 0 ? std::string() : fmt::format(": {}", std::strerror(error))));
 }
 
+absl::StatusOr<HwlocView> LoadXml(const std::string& path, const std::string& xml) {
+  ASSIGN_OR_RETURN(const Handle topology, Create());
+  errno = 0;
+  if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size()) + 1) !=
+          0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    return LoadFailed(path + ", which should be XML of hwloc 1 or 2", errno);
+  }
+  return View(topology.get());
+}
+
 }  // namespace
 
 absl::StatusOr<HwlocView> ViewRoot(const base::FileTree& root) {
@@ -267,14 +278,8 @@ absl::StatusOr<HwlocView> ViewXml(const std::string& path) {
   ASSIGN_OR_RETURN(const base::FileTree tree, base::FileTree::Open(folder));
   ASSIGN_OR_RETURN(const std::string xml, tree.Read(file.filename().string(), kMaxXmlBytes));
   Configure("");
-  ASSIGN_OR_RETURN(const Handle topology, Create());
-  errno = 0;
-  if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size()) + 1) !=
-          0 ||
-      hwloc_topology_load(topology.get()) != 0) {
-    return LoadFailed(path + ", which should be XML of hwloc 1 or 2", errno);
-  }
-  return View(topology.get());
+  RETURN_IF_ERROR(TryInChild(path, [&] { static_cast<void>(LoadXml(path, xml)); }));
+  return LoadXml(path, xml);
 }
 
 }  // namespace hwinfo
