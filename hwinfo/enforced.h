@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,7 +15,7 @@ namespace hwinfo {
 
 // What the kernel enforces for one container: its cgroup's effective cpuset and where its memory
 // is. A pod's sandbox ("pause") container looks like any other here; the kubelet's names for
-// container ids (ReadContainerNames) tell it apart.
+// container ids tell it apart: it has none.
 struct ContainerCgroup {
   std::string path;                            // below the cgroup mount
   std::string pod_uid;                         // from the pod's folder, '_' turned back into '-'
@@ -45,19 +44,5 @@ struct Enforced {
 // left out. Pages of v1 are taken to be of the size of the machine this runs on.
 // NotFound if there is no cgroup tree; a tree without kubepods is an empty answer.
 absl::StatusOr<Enforced> ReadEnforced(const base::FileTree& root);
-
-// What the kubelet calls a container id.
-struct ContainerName {
-  std::string namespace_name;
-  std::string pod;
-  std::string container;
-  std::string container_id;
-  auto operator<=>(const ContainerName&) const = default;
-};
-
-// The names of the links in var/log/containers, "<pod>_<namespace>_<container>-<id>.log", sorted.
-// Containers that have ended linger there; sandboxes never appear. Names are cut at 255 bytes, and
-// those that lost their id are left out. NotFound if there is no such folder.
-absl::StatusOr<std::vector<ContainerName>> ReadContainerNames(const base::FileTree& root);
 
 }  // namespace hwinfo

@@ -259,26 +259,5 @@ TEST(CgroupNames, ReadUidsAndIdsOfEveryRuntimeAndDriver) {
   EXPECT_FALSE(IsControlFile("kubepods"));
 }
 
-TEST(ContainerNames, AreReadFromTheKubeletsLinks) {
-  test::TempTree tree;
-  const std::string folder = "var/log/containers/";
-  tree.Link(folder + "llm-0_ml_server-" + Id('a') + ".log", "/var/log/pods/gone")
-      .Link(folder + "kube-proxy-x7_kube-system_kube-proxy-" + Id('b') + ".log", "/gone")
-      .Put(folder + "llm-0_ml_server-" + Id('a').substr(3) + ".log", "")  // cut at 255 bytes
-      .Put(folder + "no-underscores-" + Id('c') + ".log", "")
-      .Put(folder + "a_b_c_d-" + Id('c') + ".log", "")
-      .Put(folder + "_ml_server-" + Id('c') + ".log", "")
-      .Put(folder + "other.txt", "");
-  EXPECT_THAT(ReadContainerNames(tree.Open()).value(),
-              ElementsAre(ContainerName{"kube-system", "kube-proxy-x7", "kube-proxy", Id('b')},
-                          ContainerName{"ml", "llm-0", "server", Id('a')}));
-}
-
-TEST(ContainerNames, AreNotTakenForEmptyWhereTheFolderIsMissing) {
-  const test::TempTree tree;
-  EXPECT_THAT(ReadContainerNames(tree.Open()),
-              test::StatusIs(StatusCode::kNotFound, HasSubstr("var/log/containers")));
-}
-
 }  // namespace
 }  // namespace hwinfo
