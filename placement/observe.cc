@@ -58,56 +58,63 @@ bool HoldsSomething(const PlacedContainer& container) {
 
 // What only the state files show of a pod: finished init containers, which keep what they held.
 // CPUs and devices that a listed container uses on are that container's.
-std::vector<PlacedContainer> HiddenContainers(const podresources::KubeletState& state,
-                                              const std::string& uid, const PlacedPod& listed) {
-  std::map<std::string, PlacedContainer> hidden;
-  base::CpuSet used;
-  std::set<std::string> names;
-  std::set<DeviceKey> in_use;
-  for (const PlacedContainer& container : listed.containers) {
-    names.insert(container.name);
-    used |= container.cpus;
-    for (const HeldDevices& held : container.devices) {
-      for (const std::string& id : held.ids) in_use.emplace(held.resource, id);
+class HiddenContainers {
+ public:
+  explicit HiddenContainers(const PlacedPod& listed) {
+    for (const PlacedContainer& container : listed.containers) {
+      listed_.insert(container.name);
+      used_cpus_ |= container.cpus;
+      for (const HeldDevices& held : container.devices) {
+        for (const std::string& id : held.ids) used_devices_.emplace(held.resource, id);
+      }
     }
   }
-  const auto for_each = [&](const auto& entries, auto take) {
-    const auto found = entries.find(uid);  // nothing for "", a UID that is not known
+
+  // `uid` is "" for a pod whose UID is not known: it has no entries.
+  std::vector<PlacedContainer> Of(const podresources::KubeletState& state,
+                                  const std::string& uid) && {
+    if (state.cpu) ForEach(state.cpu->entries, uid);
+    if (state.memory) ForEach(state.memory->entries, uid);
+    if (state.devices) ForEach(state.devices->entries, uid);
+    std::vector<PlacedContainer> list;
+    for (auto& [name, container] : hidden_) {
+      container.name = name;
+      if (HoldsSomething(container)) list.push_back(std::move(container));
+    }
+    return list;
+  }
+
+ private:
+  template <class T>
+  void ForEach(const podresources::ByPodAndContainer<T>& entries, const std::string& uid) {
+    const auto found = entries.find(uid);
     if (found == entries.end()) return;
     for (const auto& [name, entry] : found->second) {
-      if (!names.contains(name)) take(hidden[name], entry);
+      if (!listed_.contains(name)) Add(entry, hidden_[name]);
     }
-  };
-  if (state.cpu) {
-    for_each(state.cpu->entries, [&](PlacedContainer& container, const base::CpuSet& cpus) {
-      container.cpus = cpus - used;
-      used |= cpus;
-    });
   }
-  if (state.memory) {
-    for_each(state.memory->entries,
-             [](PlacedContainer& container, const std::vector<podresources::MemoryBlock>& blocks) {
-               container.memory = BlocksOf(blocks);
-             });
+  void Add(const base::CpuSet& cpus, PlacedContainer& container) {
+    container.cpus = cpus - used_cpus_;
+    used_cpus_ |= cpus;
   }
-  if (state.devices) {
-    for_each(state.devices->entries,
-             [&](PlacedContainer& container, const std::vector<podresources::Device>& devices) {
-               std::map<std::string, std::set<std::string>> ids;
-               for (const podresources::Device& device : devices) {
-                 const bool first = in_use.emplace(device.resource, device.id).second;
-                 if (first) ids[device.resource].insert(device.id);
-               }
-               container.devices = HeldBy(ids);
-             });
+  static void Add(const std::vector<podresources::MemoryBlock>& blocks,
+                  PlacedContainer& container) {
+    container.memory = BlocksOf(blocks);
   }
-  std::vector<PlacedContainer> list;
-  for (auto& [name, container] : hidden) {
-    container.name = name;
-    if (HoldsSomething(container)) list.push_back(std::move(container));
+  void Add(const std::vector<podresources::Device>& devices, PlacedContainer& container) {
+    std::map<std::string, std::set<std::string>> ids;
+    for (const podresources::Device& device : devices) {
+      const bool first = used_devices_.emplace(device.resource, device.id).second;
+      if (first) ids[device.resource].insert(device.id);
+    }
+    container.devices = HeldBy(ids);
   }
-  return list;
-}
+
+  std::set<std::string> listed_;
+  base::CpuSet used_cpus_;
+  std::set<DeviceKey> used_devices_;
+  std::map<std::string, PlacedContainer> hidden_;
+};
 
 void CountAlignment(Alignment alignment, Summary& summary) {
   ++summary.pods;
@@ -255,7 +262,8 @@ class Observer {
     for (const podresources::Container& container : joined.pod->containers) {
       pod.containers.push_back(Place(container));
     }
-    std::vector<PlacedContainer> hidden = HiddenContainers(facts_.state, joined.state_uid(), pod);
+    std::vector<PlacedContainer> hidden =
+        HiddenContainers(pod).Of(facts_.state, joined.state_uid());
     if (hidden.empty() && std::ranges::none_of(pod.containers, HoldsSomething)) return;
     const auto found = cgroups.find(joined.state_uid());
     if (found != cgroups.end() && !joined.state_uid().empty()) {
@@ -283,8 +291,9 @@ class Observer {
     if (facts_.assignments.ok()) add(facts_.assignments->diagnostics);
     if (facts_.enforced.ok()) add(facts_.enforced->diagnostics);
     std::ranges::sort(observation.diagnostics);
-    const auto repeated = std::ranges::unique(observation.diagnostics);
-    observation.diagnostics.erase(repeated.begin(), repeated.end());
+    observation.diagnostics.erase(
+        std::unique(observation.diagnostics.begin(), observation.diagnostics.end()),
+        observation.diagnostics.end());
     return observation;
   }
 

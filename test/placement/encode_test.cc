@@ -74,6 +74,7 @@ NodePlacement Example() {
               .devices = {Gpu("GPU-8a", {0})},
               .claims = {}}});
   scene.Enforce("0c1e", "aa", "4-11", "0", 61203283968);
+  scene.facts.container_names["aa"] = "server";
   return scene.Look().placement;
 }
 
@@ -100,7 +101,7 @@ TEST(Encode, WritesTheObjectFieldByField) {
         "  knownPods:\n    - \"0c1e\"\n", "      alignment: Aligned\n",
         "          kernel:\n            cpus: \"4-11\"\n            memoryNodes: \"0\"\n"
         "            residentBytes:\n              \"0\": 61203283968\n",
-        "    free: \"0: 0 gpu 7 cpu · 1: 15 cpu\"\n",
+        "    free: \"0: 0 gpu 7 cpu · 1: 0 gpu 15 cpu\"\n",
         "    - type: PodResourcesReachable\n      status: \"True\"\n"}) {
     EXPECT_THAT(yaml, HasSubstr(part));
   }

@@ -148,12 +148,10 @@ class Replay {
     for (const Value& container : event["verdict"]["containers"].GetArray()) {
       const std::vector<MemoryBlock> blocks = Blocks(container);
       if (blocks.empty()) continue;
-      // An init container that has run gives its block back as if it were a pod that is gone.
+      // The table is recorded after the start, when init containers have given theirs back.
       const std::string name = container["name"].GetString();
-      const std::string owner = RunsOnce(pod, name) && !event.HasMember("not_started")
-                                    ? fmt::format("{}/{}", uid, name)
-                                    : uid;
-      state_.entries[owner][name] = blocks;
+      if (RunsOnce(pod, name) && !event.HasMember("not_started")) continue;
+      state_.entries[uid][name] = blocks;
       Allocate(blocks, state_);
     }
     active_.insert(uid);
