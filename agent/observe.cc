@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "hwinfo/device_id.h"
 #include "hwinfo/enforced.h"
+#include "podresources/container_names.h"
 
 namespace agent {
 namespace {
@@ -89,6 +90,18 @@ std::vector<placement::DeviceHardware> ResolveDevices(const podresources::Assign
   return std::move(join).Take();
 }
 
+// Where the names cannot be read, cgroups stay without them, and a diagnostic says so. A host that
+// has no such folder runs no kubelet.
+void AttachContainerNames(const base::FileTree& files, placement::Facts& facts) {
+  auto names = podresources::ReadContainerNames(files);
+  if (names.ok()) {
+    facts.container_names = *std::move(names);
+  } else if (facts.enforced.ok() && !absl::IsNotFound(names.status())) {
+    facts.enforced->diagnostics.push_back(
+        {"ContainerNamesUnreadable", "", std::string(names.status().message())});
+  }
+}
+
 }  // namespace
 
 Answer AskKubelet(podresources::Client& client,
@@ -145,6 +158,7 @@ absl::StatusOr<placement::Facts> Gather(const Sources& sources, base::Clock& clo
     const podresources::KubeletConfigOptions options = {.config_file = sources.kubelet_config};
     ASSIGN_OR_RETURN(facts.config, podresources::ReadKubeletConfig(*sources.files, options));
     facts.enforced = hwinfo::ReadEnforced(*sources.files);
+    AttachContainerNames(*sources.files, facts);
   }
   const std::unique_ptr<podresources::Client> client = OpenClient(sources, facts.config, clock);
   if (client != nullptr) {
