@@ -27,8 +27,8 @@ namespace {
 // The largest recorded machine that we know of has 60,000 files.
 constexpr int kMaxFiles = 2'000'000;
 
-constexpr rlim_t kChildSeconds = 10;             // of CPU time
-constexpr rlim_t kChildBytes = rlim_t{1} << 30;  // beyond what the process has mapped
+constexpr rlim_t kChildSeconds = 3;                // of CPU time
+constexpr rlim_t kChildBytes = rlim_t{256} << 20;  // beyond what the process has mapped
 
 void Limit(__rlimit_resource resource, rlim_t value) {
   const rlimit limit = {.rlim_cur = value, .rlim_max = value};
@@ -128,8 +128,8 @@ absl::Status TryInChild(const std::string& what, const std::function<void()>& at
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("{} makes hwloc crash, run for {} s or use 1 GiB of memory: it is damaged", what,
-                  kChildSeconds));
+      fmt::format("{} makes hwloc crash, run for {} s or use {} bytes of memory: it is damaged",
+                  what, kChildSeconds, kChildBytes));
 }
 
 }  // namespace hwinfo

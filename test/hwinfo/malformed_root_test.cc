@@ -267,6 +267,22 @@ TEST_P(MalformedXml, IsRefused) {
               test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("machine.xml")));
 }
 
+// hwloc sets bit 4,000,000,000 of a bitmap: half a gigabyte for each of its sets.
+TEST(MalformedXml, ThatWouldEatOurMemoryIsTriedElsewhere) {
+  test::TempTree tree;
+  tree.Put("machine.xml", R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x1" complete_cpuset="0x1" allowed_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1" gp_index="1">
+    <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="2" local_memory="1024"/>
+    <object type="PU" os_index="4000000000" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3"/>
+  </object>
+</topology>
+)");
+  EXPECT_THAT(Read({.root = "/", .xml = tree.Path("machine.xml")}),
+              test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("it is damaged")));
+}
+
 TEST(MalformedXml, ThatIsNotThereIsNotFound) {
   EXPECT_THAT(Read({.root = "/", .xml = "/no/such/machine.xml"}),
               test::StatusIs(StatusCode::kNotFound, HasSubstr("/no/such")));
