@@ -140,7 +140,8 @@ TEST(CpuAccounting, EstimatesWhatAnOldKubeletCannotSay) {
 }
 
 MemoryManagerState Grouped() {
-  MemoryManagerState state{.policy = "Static", .nodes = {}, .entries = {}};
+  MemoryManagerState state;
+  state.policy = "Static";
   for (const int id : {0, 1}) {
     state.nodes[id].group = {0, 1};
     state.nodes[id].assignments = 1;

@@ -66,7 +66,8 @@ void Allocate(const std::vector<MemoryBlock>& blocks, MemoryManagerState& state)
 }
 
 MemoryManagerState Empty(const Value& node) {
-  MemoryManagerState state{.policy = "Static", .nodes = {}, .entries = {}};
+  MemoryManagerState state;
+  state.policy = "Static";
   for (const Value& numa : node["numa"].GetArray()) {
     podresources::MemoryNode& memory = state.nodes[numa["id"].GetInt()];
     memory.group = {numa["id"].GetInt()};

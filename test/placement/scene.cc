@@ -86,10 +86,11 @@ Scene::Scene(hwinfo::Topology topology, const std::string& reserved_cpus) {
   podresources::Assignments assignments;
   assignments.allocatable.emplace();
   assignments.allocatable->cpus = facts.topology.OnlineCpus() - Cpus(reserved_cpus);
-  facts.state.cpu = podresources::CpuManagerState{
-      .policy = "static", .default_cpus = facts.topology.OnlineCpus(), .entries = {}};
-  facts.state.memory =
-      podresources::MemoryManagerState{.policy = "Static", .nodes = {}, .entries = {}};
+  facts.state.cpu.emplace();
+  facts.state.cpu->policy = "static";
+  facts.state.cpu->default_cpus = facts.topology.OnlineCpus();
+  facts.state.memory.emplace();
+  facts.state.memory->policy = "Static";
   for (const hwinfo::NumaNode& node : facts.topology.numa_nodes) {
     const std::int64_t bytes = node.memory_bytes.value_or(0);
     podresources::MemoryNode& memory = facts.state.memory->nodes[node.id];
