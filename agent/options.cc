@@ -23,9 +23,9 @@ constexpr char kFooter[] = R"(Examples:
   plumbline-agent --dry-run -o yaml
       both objects as they would be published
   plumbline-agent --dry-run --root /mnt/recorded
-      a machine recorded as a tree of sys/ and proc/, and the kubelet's files in it
-  plumbline-agent --dry-run --topology-xml machine.xml --podresources replies.json
-      hardware as lstopo saved it (lstopo machine.xml), pods from recorded replies
+      a machine recorded as a tree of files, the kubelet's among them
+  plumbline-agent --dry-run --topology-xml machine.xml --podresources pods.json
+      hardware as lstopo saved it, pods from recorded replies
 
 What is read where:
   The hardware comes from --root, or from --topology-xml instead. The kubelet's
