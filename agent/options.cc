@@ -29,9 +29,9 @@ constexpr char kFooter[] = R"(Examples:
 
 What is read where:
   The hardware comes from --root, or from --topology-xml instead. The kubelet's
-  files, its socket and the cgroups come from --root. With --topology-xml they are
-  read only if --root is given as well, so that this host's pods never show up on
-  another machine's hardware; --podresources is read wherever it is.
+  files, its socket and the cgroups come from --root. With --topology-xml they
+  are read only if --root is given as well, so that this host's pods never show
+  up on another machine's hardware; --podresources is read wherever it is.
 
 Environment:
   NODE_NAME   the node's name, unless --node-name is given
