@@ -105,7 +105,7 @@ Table MakeTable(const Drawing& drawing, std::vector<const DeviceView*> rows) {
   const Glyphs& glyphs = drawing.canvas.glyphs();
   Table table;
   if (rows.size() > kRowsShown) {
-    std::ranges::stable_partition(rows, IsHeld);
+    std::stable_partition(rows.begin(), rows.end(), IsHeld);
     table.left_out = rows.size() - kRowsShown;
     rows.resize(kRowsShown);
     std::ranges::sort(rows, {}, [](const DeviceView* view) { return view->device->address; });
