@@ -35,6 +35,7 @@ std::optional<base::CpuSet> AllocatableCpus(const Facts& facts, const KubeletFac
 base::CpuSet ListedCpus(const podresources::Assignments& assignments) {
   base::CpuSet listed;
   for (const podresources::Pod& pod : assignments.pods) {
+    listed |= pod.cpus;
     for (const podresources::Container& container : pod.containers) listed |= container.cpus;
   }
   return listed;
@@ -53,6 +54,10 @@ StateCpus SplitState(const podresources::CpuManagerState& state,
     for (const auto& [name, cpus] : containers) {
       (active.contains(uid) ? split.held : split.pool) |= cpus;
     }
+  }
+  // A pod-level entry has all CPUs of its pod; its containers' entries are parts of it.
+  for (const auto& [uid, cpus] : state.pod_entries) {
+    (active.contains(uid) ? split.held : split.pool) |= cpus;
   }
   return split;
 }
@@ -135,6 +140,11 @@ void Release(const MemoryBlock& block, std::map<int, podresources::MemoryNode>& 
   }
 }
 
+void Release(const std::vector<MemoryBlock>& blocks,
+             std::map<int, podresources::MemoryNode>& nodes) {
+  for (const MemoryBlock& block : blocks) Release(block, nodes);
+}
+
 }  // namespace
 
 MemoryManagerState ReleaseInactive(MemoryManagerState state, const std::set<std::string>& active) {
@@ -143,10 +153,19 @@ MemoryManagerState ReleaseInactive(MemoryManagerState state, const std::set<std:
       ++entry;
       continue;
     }
-    for (const auto& [name, blocks] : entry->second) {
-      for (const MemoryBlock& block : blocks) Release(block, state.nodes);
+    // The blocks of containers are parts of their pod's, where it has any, and were never counted.
+    if (!state.pod_entries.contains(entry->first)) {
+      for (const auto& [name, blocks] : entry->second) Release(blocks, state.nodes);
     }
     entry = state.entries.erase(entry);
+  }
+  for (auto pod = state.pod_entries.begin(); pod != state.pod_entries.end();) {
+    if (active.contains(pod->first)) {
+      ++pod;
+      continue;
+    }
+    Release(pod->second, state.nodes);
+    pod = state.pod_entries.erase(pod);
   }
   return state;
 }
@@ -238,16 +257,19 @@ void Subtract(const MemoryBlock& block, MemoryAccount& account) {
 void TakeFromList(const podresources::Assignments& assignments, MemoryAccount& account) {
   TakeAllocatable(assignments, account);
   std::vector<MemoryBlock> wide;
-  for (const podresources::Pod& pod : assignments.pods) {
-    for (const podresources::Container& container : pod.containers) {
-      for (const MemoryBlock& block : container.memory) {
-        if (block.numa_nodes.size() > 1) {
-          wide.push_back(block);
-        } else {
-          Subtract(block, account);  // exact, so these come first
-        }
+  const auto take = [&](const std::vector<MemoryBlock>& blocks) {
+    for (const MemoryBlock& block : blocks) {
+      if (block.numa_nodes.size() > 1) {
+        wide.push_back(block);
+      } else {
+        Subtract(block, account);  // exact, so these come first
       }
     }
+  };
+  for (const podresources::Pod& pod : assignments.pods) {
+    take(pod.memory);
+    if (!pod.memory.empty()) continue;  // the containers' blocks are parts of these
+    for (const podresources::Container& container : pod.containers) take(container.memory);
   }
   std::ranges::sort(wide);
   for (const MemoryBlock& block : wide) Subtract(block, account);

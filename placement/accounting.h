@@ -28,7 +28,8 @@ CpuAccount AccountCpus(const Facts& facts, const KubeletFacts& kubelet,
 // Takes the entries of pods that are not active out of a memory manager's state as the kubelet's
 // own clean-up does (policy_static.go, RemoveContainer): each block gives back to its NUMA nodes in
 // ascending order, as much as is reserved there; each block counts once for each of its nodes, and
-// a node forgets its group only when its last block goes. Blocks of size 0 count, too.
+// a node forgets its group only when its last block goes. Blocks of size 0 count, too. Of a pod
+// with pod-level blocks (kubelet 1.37) only those count: its containers' are parts of them.
 podresources::MemoryManagerState ReleaseInactive(podresources::MemoryManagerState state,
                                                  const std::set<std::string>& active);
 

@@ -136,6 +136,7 @@ std::string DeviceNoun(const std::string& resource) {
 struct Unit {
   Demand demand;
   base::NumaMask nodes;  // S
+  base::CpuSet cpus;
   std::map<int, int> cpus_on;
   std::map<base::NumaMask, Numbers> memory_on;
   std::vector<std::pair<std::string, base::NumaMask>> placed_devices;
@@ -155,9 +156,15 @@ class Judge {
   }
 
   // The NUMA nodes of several containers together, and the verdict on them.
-  Verdict Of(const std::vector<const PlacedContainer*>& containers, base::NumaMask& nodes) {
+  // Their memory is `pod_memory` if the pod has any of its own, which its containers share.
+  Verdict Of(const std::vector<const PlacedContainer*>& containers,
+             const std::vector<PlacedMemory>& pod_memory, base::NumaMask& nodes) {
     Unit unit;
-    for (const PlacedContainer* container : containers) Collect(*container, unit);
+    CollectMemory(pod_memory, unit);
+    for (const PlacedContainer* container : containers) {
+      Collect(*container, unit);
+      if (pod_memory.empty()) CollectMemory(container->memory, unit);
+    }
     PlaceDevices(unit);
     nodes |= unit.nodes;
     Verdict verdict = Weigh(unit);
@@ -173,24 +180,29 @@ class Judge {
   }
 
   void Collect(const PlacedContainer& container, Unit& unit) const {
-    unit.demand.cpus += container.cpus.size();
-    base::CpuSet lost = container.cpus;
+    const base::CpuSet more = container.cpus - unit.cpus;  // containers may share their pod's CPUs
+    unit.cpus |= more;
+    unit.demand.cpus += more.size();
+    base::CpuSet lost = more;
     for (const hwinfo::NumaNode& node : context_.topology->numa_nodes) {
-      const base::CpuSet here = container.cpus & node.cpus;
+      const base::CpuSet here = more & node.cpus;
       if (here.empty()) continue;
       unit.cpus_on[node.id] += here.size();
       unit.nodes.Insert(node.id);
       lost -= here;
     }
     unit.lost_cpus |= lost;
-    for (const PlacedMemory& memory : container.memory) {
+    for (const HeldDevices& held : container.devices) {
+      for (const std::string& id : held.ids) CollectDevice(held.resource, id, unit);
+    }
+  }
+
+  static void CollectMemory(const std::vector<PlacedMemory>& blocks, Unit& unit) {
+    for (const PlacedMemory& memory : blocks) {
       if (memory.bytes <= 0 || memory.numa_nodes.empty()) continue;
       Add({{memory.type, memory.bytes}}, unit.demand.memory);
       Add({{memory.type, memory.bytes}}, unit.memory_on[memory.numa_nodes]);
       unit.nodes |= memory.numa_nodes;
-    }
-    for (const HeldDevices& held : container.devices) {
-      for (const std::string& id : held.ids) CollectDevice(held.resource, id, unit);
     }
   }
 
@@ -356,7 +368,10 @@ bool Holds(const PlacedContainer& container) {
 
 }  // namespace
 
-void JudgePod(const AlignmentContext& context, PlacedPod& pod, base::Diagnostics& diagnostics) {
+void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& pod_memory,
+              PlacedPod& pod, base::Diagnostics& diagnostics) {
+  const std::vector<PlacedMemory> shared =
+      context.scope_is_pod ? pod_memory : std::vector<PlacedMemory>();
   std::vector<std::vector<const PlacedContainer*>> units;
   for (const PlacedContainer& container : pod.containers) {
     if (!Holds(container)) continue;
@@ -367,7 +382,7 @@ void JudgePod(const AlignmentContext& context, PlacedPod& pod, base::Diagnostics
   base::NumaMask nodes;
   Verdict worst;
   for (std::size_t i = 0; i < units.size(); ++i) {
-    Verdict verdict = judge.Of(units[i], nodes);
+    Verdict verdict = judge.Of(units[i], shared, nodes);
     if (i > 0 && Rank(verdict.alignment) <= Rank(worst.alignment)) continue;
     if (units.size() > 1) {
       verdict.message = fmt::format("Container {}: {}", units[i].front()->name, verdict.message);

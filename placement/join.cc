@@ -28,6 +28,12 @@ T EntryOf(const std::map<std::string, T>* containers, const std::string& name) {
   return found == containers->end() ? T{} : found->second;
 }
 
+template <class T>
+T PodEntryOf(const std::map<std::string, T>& pod_entries, const std::string& uid) {
+  const auto found = pod_entries.find(uid);
+  return found == pod_entries.end() ? T{} : found->second;
+}
+
 // Blocks that were emptied for re-use stay in the state with size 0 and hold nothing.
 std::vector<MemoryBlock> NonEmpty(std::vector<MemoryBlock> blocks) {
   std::erase_if(blocks, [](const MemoryBlock& block) { return block.bytes <= 0; });
@@ -54,6 +60,11 @@ enum class Match { kDiffers, kNothingSaid, kEqual };
 // What the state files' entries for `uid` say about the pod's holdings.
 Match Compare(const Pod& pod, const KubeletState& state, const std::string& uid) {
   bool proven = false;
+  if (state.cpu && PodEntryOf(state.cpu->pod_entries, uid) != pod.cpus) return Match::kDiffers;
+  if (state.memory &&
+      NonEmpty(PodEntryOf(state.memory->pod_entries, uid)) != NonEmpty(pod.memory)) {
+    return Match::kDiffers;
+  }
   const auto* cpus = state.cpu ? EntriesOf(state.cpu->entries, uid) : nullptr;
   const auto* memory = state.memory ? EntriesOf(state.memory->entries, uid) : nullptr;
   const auto* devices = state.devices ? EntriesOf(state.devices->entries, uid) : nullptr;

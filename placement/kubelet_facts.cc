@@ -71,6 +71,7 @@ std::optional<base::CpuSet> ReservedCpus(const Facts& facts, const KubeletFacts&
     for (const auto& [uid, containers] : facts.state.cpu->entries) {
       for (const auto& [name, cpus] : containers) known |= cpus;
     }
+    for (const auto& [uid, cpus] : facts.state.cpu->pod_entries) known |= cpus;
     all &= known;
   }
   return all - allocatable;

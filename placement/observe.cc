@@ -74,7 +74,10 @@ class HiddenContainers {
   std::vector<PlacedContainer> Of(const podresources::KubeletState& state,
                                   const std::string& uid) && {
     if (state.cpu) ForEach(state.cpu->entries, uid);
-    if (state.memory) ForEach(state.memory->entries, uid);
+    // Blocks of a pod with pod-level ones are parts of those and go back to the pod, not to nobody.
+    if (state.memory && !state.memory->pod_entries.contains(uid)) {
+      ForEach(state.memory->entries, uid);
+    }
     if (state.devices) ForEach(state.devices->entries, uid);
     std::vector<PlacedContainer> list;
     for (auto& [name, container] : hidden_) {
@@ -269,7 +272,7 @@ class Observer {
     if (found != cgroups.end() && !joined.state_uid().empty()) {
       AttachKernelFacts(found->second, facts_.container_names, pod, own_);
     }
-    JudgePod(context, pod, own_);
+    JudgePod(context, BlocksOf(joined.pod->memory), pod, own_);
     std::ranges::move(hidden, std::back_inserter(pod.containers));
     CountAlignment(pod.alignment, placement_.summary);
     placement_.pods.push_back(std::move(pod));

@@ -276,5 +276,121 @@ TEST(MemoryAccounting, HasNoFreeMemoryToTellWithoutTheStaticPolicy) {
   EXPECT_EQ(Node(seen, 0).memory_group, std::nullopt);
 }
 
+// A pod of kubelet 1.37's PodLevelResourceManagers: "main" has two CPUs of its own, "side" and
+// "helper" share the pod's other two, and their blocks are parts of the pod's.
+void AddPodLevelPod(Scene& scene, const std::string& name, const std::string& uid,
+                    const std::string& main_cpus, const std::string& shared_cpus,
+                    const base::NumaMask& nodes) {
+  const auto container = [&](const std::string& called, const std::string& cpus,
+                             std::int64_t bytes) {
+    return Container{.name = called,
+                     .cpus = Cpus(cpus),
+                     .memory = {Block(bytes, nodes)},
+                     .devices = {},
+                     .claims = {}};
+  };
+  scene.Add(name, uid, {container("pod", "", 12 * kGiB)});  // fills the memory manager's table
+  scene.facts.state.memory->entries.erase(uid);
+  podresources::Pod& pod = scene.facts.assignments->pods.back();
+  pod.containers = {container("main", main_cpus, 8 * kGiB),
+                    container("side", shared_cpus, 4 * kGiB),
+                    container("helper", shared_cpus, 4 * kGiB)};
+  pod.cpus = Cpus(main_cpus) | Cpus(shared_cpus);
+  pod.memory = {Block(12 * kGiB, nodes)};
+  for (const Container& each : pod.containers) {
+    scene.facts.state.cpu->entries[uid][each.name] = each.cpus;
+    scene.facts.state.memory->entries[uid][each.name] = each.memory;
+  }
+  scene.facts.state.cpu->pod_entries[uid] = pod.cpus;
+  scene.facts.state.cpu->default_cpus -= pod.cpus;
+  scene.facts.state.memory->pod_entries[uid] = pod.memory;
+}
+
+TEST(PodLevelAccounting, CountsWhatAnActivePodHoldsOnceThoughItsContainersOverlap) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Node(seen, 0).free_cpus, Cpus("1-3,8-15"));
+  EXPECT_EQ(FreeMemory(seen, 0), 52 * kGiB);
+  EXPECT_EQ(Node(seen, 0).memory_assignments, 1);
+  EXPECT_EQ(FindPod(seen, "llm-0")->uid, "uid-1");
+  EXPECT_THAT(Codes(seen), IsEmpty());
+}
+
+TEST(PodLevelAccounting, HoldsCpusOfThePodThatNoneOfItsContainersHas) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.assignments->pods.back().cpus |= Cpus("8");
+  scene.facts.state.cpu->pod_entries["uid-1"] |= Cpus("8");
+  scene.facts.state.cpu->default_cpus -= Cpus("8");
+  EXPECT_EQ(Node(scene.Look(), 0).free_cpus, Cpus("1-3,9-15"));
+  EXPECT_THAT(Codes(scene.Look()), IsEmpty());
+}
+
+TEST(PodLevelAccounting, ReleasesThePodsBlocksAndNotItsContainersToo) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "gone", "uid-1", "4-5", "6-7", {0, 1});
+  scene.Add("stays", "uid-2", {Of("8-9", {Block(20 * kGiB, {0, 1})})});
+  scene.ForgetInList("gone");
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Node(seen, 0).free_cpus, Cpus("1-7,10-15"));
+  EXPECT_EQ(FreeMemory(seen, 0) + FreeMemory(seen, 1), 108 * kGiB);
+  EXPECT_EQ(Node(seen, 0).memory_assignments, 1);
+  EXPECT_EQ(Node(seen, 0).memory_group, (base::NumaMask{0, 1}));
+  scene.ForgetInList("stays");
+  EXPECT_EQ(FreeMemory(scene.Look(), 0), 64 * kGiB);
+  EXPECT_EQ(Node(scene.Look(), 0).memory_group, base::NumaMask{0});
+}
+
+TEST(PodLevelAccounting, WithoutStateFilesTakesThePodsBlocksFromTheListOnce) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.state.cpu.reset();
+  scene.facts.state.memory.reset();
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Node(seen, 0).free_cpus, Cpus("1-3,8-15"));
+  EXPECT_EQ(FreeMemory(seen, 0), 52 * kGiB);
+}
+
+TEST(PodLevelAccounting, KnowsReservedCpusFromThoseThatNoEntryHas) {
+  Scene scene(TwoNodes(), "0,16");
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.config.reserved_cpus.value.reset();
+  scene.facts.state.cpu->entries.clear();  // what only the pod's entry has is no hole either
+  scene.facts.assignments->allocatable->cpus -= Cpus("6");
+  EXPECT_EQ(scene.Look().placement.kubelet.reserved_cpus, Cpus("0,6,16"));
+}
+
+TEST(PodLevelAccounting, DoesNotShowAFinishedInitContainersPartOfThePodsMemory) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.state.cpu->entries["uid-1"]["init"] = Cpus("4-7");
+  scene.facts.state.memory->entries["uid-1"]["init"] = {Block(12 * kGiB, {0})};
+  const Observation seen = scene.Look();
+  ASSERT_NE(FindPod(seen, "llm-0"), nullptr);
+  EXPECT_EQ(FindPod(seen, "llm-0")->containers.size(), 3U);
+}
+
+TEST(PodLevelAccounting, GivesNoUidWhosePodLevelEntryDiffers) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.state.cpu->pod_entries["uid-1"] = Cpus("4-9");
+  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->uid, "");
+}
+
+TEST(PodLevelAccounting, WeighsThePodByWhatItHoldsOnceUnderScopePod) {
+  Scene scene(TwoNodes());
+  scene.Policy("best-effort", "pod");
+  // 16 CPUs and 12 GiB over two nodes, either of which could hold them; the containers' sum could
+  // not be held by one.
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-11,16-23", {0, 1});
+  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->alignment, Alignment::kMisaligned);
+  for (podresources::Container& container : scene.facts.assignments->pods.back().containers) {
+    container.memory = {Block(40 * kGiB, {0, 1})};
+    scene.facts.state.memory->entries["uid-1"][container.name] = container.memory;
+  }
+  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->alignment, Alignment::kMisaligned);
+}
+
 }  // namespace
 }  // namespace placement
