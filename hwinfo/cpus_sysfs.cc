@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -88,6 +89,7 @@ class CpuReader {
       if (cpu.siblings.empty()) ReadSiblings(cpu.id);
       if (cpu.l3 < 0) ReadL3(cpu.id);
     }
+    NameL3ById();
     for (Cpu& cpu : cpus_) cpu.siblings.Insert(cpu.id);
     if (!incomplete_.empty()) {
       diagnostics.push_back(
@@ -145,6 +147,20 @@ class CpuReader {
       Cpu& sharer = At(id);
       if (sharer.l3 < 0) sharer.l3 = shown.First();
     }
+    const absl::StatusOr<std::int64_t> id = ReadInteger(root_, folder + "id");
+    const bool usable = id.ok() && *id >= 0 && *id <= std::numeric_limits<int>::max();
+    l3_ids_[At(cpu).l3] = usable ? static_cast<int>(*id) : -1;
+  }
+
+  // By the kernel's ids if all caches have one, as on x86 since Linux 4.11: mixed with ids of CPUs,
+  // two caches could get the same name.
+  void NameL3ById() {
+    for (const auto& [first, id] : l3_ids_) {
+      if (id < 0) return;
+    }
+    for (Cpu& cpu : cpus_) {
+      if (cpu.l3 >= 0) cpu.l3 = l3_ids_[cpu.l3];
+    }
   }
 
   // The index of a CPU's L3, tried first where the CPU before had it.
@@ -171,7 +187,8 @@ class CpuReader {
   const base::FileTree& root_;
   const CpuSet& online_;
   std::vector<Cpu> cpus_;
-  std::vector<int> place_;  // by CPU id: its position in cpus_
+  std::vector<int> place_;     // by CPU id: its position in cpus_
+  std::map<int, int> l3_ids_;  // by the lowest CPU of an L3: the kernel's id of it; -1 none
   int usual_l3_index_ = 3;
   CpuSet incomplete_;
   absl::Status first_cause_;

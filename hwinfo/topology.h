@@ -52,7 +52,8 @@ struct Cpu {
   int socket = -1;        // physical package id
   int core = -1;          // core id: unique within its socket only
   int numa_node = -1;     // the NUMA node whose cpulist holds it; -1 if none does
-  int l3 = -1;            // lowest CPU id that shares its L3; -1 without an L3
+  int l3 = -1;            // sysfs's id of its L3; where not all have one and for XML files, the
+                          // lowest CPU id that shares it; -1 without an L3
   int kind = -1;          // rank of its core kind, 0 the least powerful; -1 if all are alike
   base::CpuSet siblings;  // online threads of its core, itself included
   bool operator==(const Cpu&) const = default;

@@ -361,7 +361,7 @@ TEST(TopologyRules, TheKubeletsLimitOfEightNodesIsSaidOnlyAboveIt) {
   EXPECT_NE(MessageOf(ReadTree(tree), "ManyNumaNodes"), "");
 }
 
-TEST(TopologyRules, TheL3IsNamedByItsLowestOnlineCpuWhateverItsIndex) {
+TEST(TopologyRules, TheL3WithoutAnIdIsNamedByItsLowestOnlineCpuWhateverItsIndex) {
   test::TempTree tree;
   test::PutTwoSocketMachine(tree);
   tree.Put(Cpus("online"), "1-7\n");
@@ -378,6 +378,26 @@ TEST(TopologyRules, TheL3IsNamedByItsLowestOnlineCpuWhateverItsIndex) {
   for (const Cpu& cpu : topology.cpus) l3[cpu.id] = cpu.l3;
   EXPECT_THAT(l3, ElementsAre(Pair(1, 1), Pair(2, 2), Pair(3, 2), Pair(4, 1), Pair(5, 1),
                               Pair(6, -1), Pair(7, -1)));
+}
+
+TEST(TopologyRules, TheL3IsNamedByTheKernelsIdIfAllHaveOne) {
+  test::TempTree tree;
+  test::PutTwoSocketMachine(tree);
+  const auto put = [&](int cpu, const std::string& shared, const std::string& id) {
+    const std::string folder = Cpus(fmt::format("cpu{}/cache/index3/", cpu));
+    tree.Put(folder + "level", "3\n").Put(folder + "shared_cpu_list", shared);
+    if (!id.empty()) tree.Put(folder + "id", id);
+  };
+  const auto l3_of_0_and_2 = [&] {
+    const Topology topology = ReadTree(tree);
+    return std::pair(topology.cpus.at(0).l3, topology.cpus.at(2).l3);
+  };
+  for (const int cpu : {0, 1, 4, 5}) put(cpu, "0-1,4-5\n", "16\n");
+  for (const int cpu : {2, 3, 6, 7}) put(cpu, "2-3,6-7\n", "0\n");
+  EXPECT_EQ(l3_of_0_and_2(), std::pair(16, 0));
+  for (const int cpu : {0, 1, 4, 5})
+    tree.Put(Cpus(fmt::format("cpu{}/cache/index3/id", cpu)), "-1");
+  EXPECT_EQ(l3_of_0_and_2(), std::pair(0, 2));  // not 0 for both
 }
 
 TEST(TopologyRules, AGpusMemoryIsANodeOfItsOwnKindWithItsGpu) {
