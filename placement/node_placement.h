@@ -39,7 +39,7 @@ struct KubeletFacts {
 // The physical cores under one L3 of one socket, each as its online threads.
 struct CoreGroup {
   int socket = -1;
-  int l3 = -1;
+  int l3 = -1;  // the id that the kubelet orders it by
   std::vector<base::CpuSet> cores;
   bool operator==(const CoreGroup&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "placement/accounting.h"
 #include "placement/alignment.h"
@@ -143,13 +144,32 @@ void CountAlignment(Alignment alignment, Summary& summary) {
   }
 }
 
-std::vector<CoreGroup> CoreGroupsOf(const hwinfo::Topology& topology, int node) {
+using CpuCounts = std::map<std::pair<int, int>, int>;
+
+// How many CPUs share each L3, by socket and id.
+CpuCounts CpusByL3(const hwinfo::Topology& topology) {
+  CpuCounts counts;
+  for (const hwinfo::Cpu& cpu : topology.cpus) ++counts[{cpu.socket, cpu.l3}];
+  return counts;
+}
+
+// The kubelet knows an L3 by its id only if its CPUs are not as many as those of the NUMA node
+// (cAdvisor's count: the node's cores times the threads of this one), else by the socket's.
+std::vector<CoreGroup> CoreGroupsOf(const hwinfo::Topology& topology, const CpuCounts& sharing,
+                                    int node) {
+  std::set<base::CpuSet> all_cores;
+  for (const hwinfo::Cpu& cpu : topology.cpus) {
+    if (cpu.numa_node == node) all_cores.insert(cpu.siblings | base::CpuSet{cpu.id});
+  }
   std::map<std::pair<int, int>, std::set<base::CpuSet>> groups;
   for (const hwinfo::Cpu& cpu : topology.cpus) {
     if (cpu.numa_node != node) continue;
-    base::CpuSet core = cpu.siblings;
-    core.Insert(cpu.id);
-    groups[{cpu.socket, cpu.l3}].insert(std::move(core));
+    const base::CpuSet core = cpu.siblings | base::CpuSet{cpu.id};
+    const auto cpus = sharing.find({cpu.socket, cpu.l3});
+    const bool whole =
+        cpus != sharing.end() &&
+        std::cmp_equal(cpus->second, all_cores.size() * static_cast<std::size_t>(core.size()));
+    groups[{cpu.socket, cpu.l3 < 0 || whole ? cpu.socket : cpu.l3}].insert(core);
   }
   std::vector<CoreGroup> list;
   for (const auto& [key, cores] : groups) {
@@ -226,11 +246,12 @@ class Observer {
   }
 
   void PlaceNumaNodes() {
+    const CpuCounts sharing = CpusByL3(facts_.topology);
     for (const hwinfo::NumaNode& node : facts_.topology.numa_nodes) {
       NumaNodePlacement placed;
       placed.id = node.id;
       placed.cpus = node.cpus;
-      placed.core_groups = CoreGroupsOf(facts_.topology, node.id);
+      placed.core_groups = CoreGroupsOf(facts_.topology, sharing, node.id);
       if (cpus_.free) placed.free_cpus = *cpus_.free & node.cpus;
       MemoryAccount::Node& memory = memory_.nodes[node.id];
       for (const auto& [type, amounts] : memory.types) placed.memory.push_back(amounts);

@@ -140,5 +140,29 @@ TEST(Observe, GroupsCoresBySocketAndCache) {
                           CoreGroup{.socket = 0, .l3 = 2, .cores = {Cpus("2,6"), Cpus("3,7")}}));
 }
 
+// Four NUMA nodes of four CPUs, two to a socket; one L3 for `width` CPUs each, with ids from 100.
+std::vector<int> PublishedL3s(int width) {
+  hwinfo::Topology topology = Machine({{.id = 0, .cpus = "0-3", .memory = kGiB, .socket = 0},
+                                       {.id = 1, .cpus = "4-7", .memory = kGiB, .socket = 0},
+                                       {.id = 2, .cpus = "8-11", .memory = kGiB, .socket = 1},
+                                       {.id = 3, .cpus = "12-15", .memory = kGiB, .socket = 1}});
+  for (hwinfo::Cpu& cpu : topology.cpus) {
+    cpu.siblings = {cpu.id / 2 * 2, cpu.id / 2 * 2 + 1};
+    cpu.l3 = width > 0 ? 100 + cpu.id / width : -1;
+  }
+  std::vector<int> l3s;
+  for (const NumaNodePlacement& node : Scene(topology).Look().placement.numa_nodes) {
+    for (const CoreGroup& group : node.core_groups) l3s.push_back(group.l3);
+  }
+  return l3s;
+}
+
+TEST(Observe, KnowsAnL3ByTheIdThatTheKubeletOrdersItBy) {
+  EXPECT_THAT(PublishedL3s(2), ElementsAre(100, 101, 102, 103, 104, 105, 106, 107));
+  EXPECT_THAT(PublishedL3s(4), ElementsAre(0, 0, 1, 1));          // a whole node's: the socket's
+  EXPECT_THAT(PublishedL3s(8), ElementsAre(100, 100, 101, 101));  // wider than a node: its own
+  EXPECT_THAT(PublishedL3s(0), ElementsAre(0, 0, 1, 1));          // none: the socket's
+}
+
 }  // namespace
 }  // namespace placement
