@@ -80,25 +80,56 @@ $(join $',\n' "${replies[@]}")
 JSON
 }
 
-table() { # TOTAL RESERVED-BY-SYSTEM HELD, in GiB
-  local allocatable=$(($1 - $2))
+table() { # TOTAL RESERVED-BY-SYSTEM ALLOCATABLE HELD, in GiB
   printf '{"total":%d,"systemReserved":%d,"allocatable":%d,"reserved":%d,"free":%d}' \
-    $(($1 * gib)) $(($2 * gib)) $((allocatable * gib)) $(($3 * gib)) $(((allocatable - $3) * gib))
+    $(($1 * gib)) $(($2 * gib)) $(($3 * gib)) $(($4 * gib)) $((($3 - $4) * gib))
 }
 
 machine_state() { # NODE ASSIGNMENTS HELD
-  # The memory manager counts huge pages apart from "memory".
+  # Of all memory, what is set aside as huge pages is not allocatable as "memory".
   printf '"%d":{"numberOfAssignments":%d,"memoryMap":{"hugepages-1Gi":%s,"memory":%s},"cells":[%d]}' \
-    "$1" "$2" "$(table "$huge_pages" 0 0)" "$(table $((256 - huge_pages)) 1 "$3")" "$1"
+    "$1" "$2" "$(table "$huge_pages" 0 "$huge_pages" 0)" \
+    "$(table 256 1 $((256 - huge_pages - 1)) "$3")" "$1"
+}
+
+gpu_ids() { # BUSES
+  local bus
+  for bus in ${1//,/ }; do echo "\"$(gpu_uuid "$bus")\""; done
+}
+nic_ids() { # BUSES
+  local bus
+  for bus in ${1//,/ }; do echo "\"0000:$bus:00.0\""; done
+}
+
+registered() {
+  # shellcheck disable=SC2046  # one word for each id
+  printf '"nvidia.com/gpu":[%s],"example.com/rdma":[%s]' \
+    "$(join , $(gpu_ids 13,14,23,24,83,84,93,94))" "$(join , $(nic_ids 15,25,85,95))"
+}
+
+# The kubelet's note of who has which devices, one line for each container and resource. AllocResp
+# is what the plugin answered, as it went over the wire: here nothing.
+checkpoint_entries() { # UID CONTAINER GPUS NICS
+  local uid=$1 container=$2
+  entry() { # RESOURCE NODE IDS...
+    printf '{"PodUID":"%s","ContainerName":"%s","ResourceName":"%s","DeviceIDs":{"%d":[%s]},"AllocResp":""}\n' \
+      "$uid" "$container" "$1" "$2" "$(join , "${@:3}")"
+  }
+  # shellcheck disable=SC2046  # one word for each id
+  if [[ $3 != - ]]; then entry nvidia.com/gpu "$(node_of_bus "${3%%,*}")" $(gpu_ids "$3"); fi
+  # shellcheck disable=SC2046
+  if [[ $4 != - ]]; then entry example.com/rdma "$(node_of_bus "${4%%,*}")" $(nic_ids "$4"); fi
 }
 
 write_state() {
-  local row cpu=() memory=() held=(0 0) count=(0 0) fields
+  local row cpu=() memory=() devices=() held=(0 0) count=(0 0) fields
   for row in "${pods[@]}"; do
     read -ra fields <<<"$row"
     local uid
     uid=$(uid_of "${fields[2]}")
     [[ ${fields[4]} == - ]] || cpu+=("\"$uid\":{\"${fields[3]}\":\"${fields[4]}\"}")
+    mapfile -t -O "${#devices[@]}" devices \
+      < <(checkpoint_entries "$uid" "${fields[3]}" "${fields[7]}" "${fields[8]}")
     [[ ${fields[6]} != - ]] || continue
     memory+=("\"$uid\":{\"${fields[3]}\":[{\"numaAffinity\":[${fields[5]}],\"type\":\"memory\",\"size\":$((fields[6] * gib))}]}")
     held[fields[5]]=$((held[fields[5]] + fields[6]))
@@ -108,6 +139,8 @@ write_state() {
     >var/lib/kubelet/cpu_manager_state
   echo "{\"policyName\":\"Static\",\"machineState\":{$(machine_state 0 "${count[0]}" "${held[0]}"),$(machine_state 1 "${count[1]}" "${held[1]}")},\"entries\":{$(join , "${memory[@]}")},\"checksum\":1}" \
     >var/lib/kubelet/memory_manager_state
+  echo "{\"Data\":{\"PodDeviceEntries\":[$(join , "${devices[@]}")],\"RegisteredDevices\":{$(registered)}},\"Checksum\":1}" \
+    >var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 }
 
 write_container() { # a row: its log folder, the link to its log, its cgroup
@@ -131,7 +164,7 @@ write_container() { # a row: its log folder, the link to its log, its cgroup
 
 lay_down_kubelet() {
   local pod
-  mkdir -p proc/4242 var/lib/kubelet/pod-resources var/log/{pods,containers} sys/fs/cgroup/kubepods.slice
+  mkdir -p proc/4242 var/lib/kubelet/{pod-resources,device-plugins} var/log/{pods,containers} sys/fs/cgroup/kubepods.slice
   printf 'kubelet\0--config=/var/lib/kubelet/config.yaml\0' >proc/4242/cmdline
   echo kubelet >proc/4242/comm
   cat >var/lib/kubelet/config.yaml <<'YAML'

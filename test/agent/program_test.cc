@@ -207,6 +207,7 @@ TEST_F(Program, DemoShowsPodsAndCleansUp) {
   EXPECT_THAT(result.out, HasSubstr("1 misaligned"));
   EXPECT_THAT(result.out, HasSubstr("1 spread"));
   EXPECT_THAT(result.out, HasSubstr("1 unpinned"));
+  EXPECT_THAT(result.out, Not(HasSubstr("Not known, or in doubt")));
   EXPECT_TRUE(std::filesystem::is_empty(temporary.root()));
 }
 
