@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "agent/picture_model.h"
@@ -231,6 +233,32 @@ void DrawUnknown(Canvas& canvas, const std::string& code, const Unknown& unknown
   }
 }
 
+// Reasons of conditions that sum up findings: where one of those is shown, they say nothing new. A
+// code that ends in "*" is the beginning of several.
+constexpr std::pair<std::string_view, std::string_view> kSummedUp[] = {
+    {"Settling", "DevicePluginNotRegistered"},
+    {"PartlyCompared", "KernelFactsMissing"},
+    {"FilesMissing", "KubeletFile*"},
+    {"SourcesDisagree", "CpusUnusable"},
+    {"SourcesDisagree", "DeviceClaimsUnknownNumaNode"},
+    {"SourcesDisagree", "DeviceLocalityDisagrees"},
+    {"SourcesDisagree", "PolicyDiffersFromState"},
+};
+
+bool IsCode(std::string_view code, std::string_view pattern) {
+  if (!pattern.ends_with('*')) return code == pattern;
+  return code.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+bool SumsUpWhatIsShown(const placement::Condition& condition,
+                       const std::map<std::string, Unknown>& shown) {
+  return std::ranges::any_of(kSummedUp, [&](const auto& entry) {
+    return entry.first == condition.reason && std::ranges::any_of(shown, [&](const auto& group) {
+             return IsCode(group.first, entry.second);
+           });
+  });
+}
+
 void DrawUnknowns(Canvas& canvas, const base::Diagnostics& diagnostics,
                   const std::vector<placement::Condition>& conditions) {
   std::map<std::string, Unknown> groups;
@@ -241,9 +269,11 @@ void DrawUnknowns(Canvas& canvas, const base::Diagnostics& diagnostics,
     group.subjects.push_back(diagnostic.subject);
     said.insert(diagnostic.message);
   }
+  const std::map<std::string, Unknown> shown = groups;
   for (const placement::Condition& condition : conditions) {
     const bool news = condition.status != "True" && !condition.message.empty();
     if (!news || said.contains(condition.message)) continue;
+    if (SumsUpWhatIsShown(condition, shown)) continue;
     Unknown& group = groups[condition.reason.empty() ? condition.type : condition.reason];
     if (group.message.empty()) group.message = condition.message;
     if (group.subjects.empty()) group.subjects.emplace_back();

@@ -191,7 +191,9 @@ std::vector<std::string> Wrap(std::string_view text, int width) {
       lines.push_back(std::exchange(line, ""));
     if (!line.empty()) line += ' ';
     while (Width(word) > width) {
-      const std::size_t piece = BytesOf(word, width);
+      const std::size_t room = BytesOf(word, width);
+      const std::size_t slash = word.substr(0, room).rfind('/');
+      const std::size_t piece = slash == std::string_view::npos ? room : slash + 1;
       lines.push_back(std::string(word.substr(0, piece)));
       word.remove_prefix(piece);
     }

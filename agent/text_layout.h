@@ -50,7 +50,7 @@ std::string Clean(std::string_view text, const Glyphs& glyphs);
 std::string Pad(std::string text, int width);
 std::string PadLeft(std::string text, int width);
 std::string Truncate(const std::string& text, int width, const Glyphs& glyphs);
-// At blanks; a word longer than a line is cut into pieces. Never empty.
+// At blanks; a word longer than a line is cut into pieces, after a '/' if it has one. Never empty.
 std::vector<std::string> Wrap(std::string_view text, int width);
 // Joins parts by the dot into as few lines as fit; a part longer than a line is wrapped.
 std::vector<std::string> JoinWrapped(const std::vector<std::string>& parts, int width,

@@ -202,6 +202,20 @@ TEST(Picture, LetsNoNameFromOutsideMoveTheCursor) {
   EXPECT_THAT(Draw(topology, observation), Not(HasSubstr("\x1b")));
 }
 
+TEST(Picture, SaysWhatAConditionSumsUpOnlyOnce) {
+  placement::Observation observation;
+  observation.placement.conditions = {
+      {"KernelAgrees", "False", "Drifted", "1 of 2 pods does not run where it was put."},
+      {"StateKnown", "False", "FilesMissing", "Not read: cpu_manager_state."}};
+  EXPECT_THAT(Picture({}, observation, {}), HasSubstr("FilesMissing"));
+  observation.diagnostics = {{"KernelFactsMissing", "", "no cgroup"},
+                             {"KubeletFileAbsent", "x", "x/cpu_manager_state does not exist"}};
+  const std::string text = Picture({}, observation, {});
+  EXPECT_THAT(text, HasSubstr("x/cpu_manager_state does not exist"));
+  EXPECT_THAT(text, Not(HasSubstr("FilesMissing")));
+  EXPECT_THAT(text, HasSubstr("Drifted"));
+}
+
 TEST(Picture, OfNothingKnownIsStillAPicture) {
   EXPECT_THAT(Draw(hwinfo::Topology{}, placement::Observation{}), HasSubstr("0 NUMA nodes"));
 }

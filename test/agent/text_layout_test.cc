@@ -37,6 +37,12 @@ TEST(Wrap, BreaksAtBlanksAndCutsWordsThatAreTooLong) {
   EXPECT_THAT(Wrap("", 10), ElementsAre(""));
 }
 
+TEST(Wrap, CutsPathsBetweenTheirNames) {
+  EXPECT_THAT(Wrap("/var/lib/kubelet/checkpoint is", 12),
+              ElementsAre("/var/lib/", "kubelet/", "checkpoint", "is"));
+  EXPECT_THAT(Wrap("/abcdefgh/x", 4), ElementsAre("/", "abcd", "efgh", "/x"));
+}
+
 TEST(JoinWrapped, KeepsPartsTogetherWhereTheyFit) {
   EXPECT_THAT(JoinWrapped({"one", "two", "three"}, 9, UnicodeGlyphs()),
               ElementsAre("one · two", "three"));
