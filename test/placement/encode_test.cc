@@ -201,5 +201,47 @@ TEST(Decode, TakesNoStackForNesting) {
   EXPECT_OK(ParseNodePlacement(R"({"kind":"NodePlacement","x":)" + deep + "}"));
 }
 
+// Two sockets of 128 cores with two threads in 8 NUMA nodes, full of pods with long names that hold
+// CPUs, memory and a MIG device each and are seen by the kernel.
+TEST(Encode, StaysUnder256KiBWith250PodsOnALargeMachine) {
+  std::vector<NodeSpec> nodes;
+  for (int id = 0; id < 8; ++id) {
+    nodes.push_back({.id = id,
+                     .cpus = fmt::format("{}-{},{}-{}", id * 32, id * 32 + 31, 256 + id * 32,
+                                         256 + id * 32 + 31),
+                     .memory = 256 * kGiB,
+                     .socket = id / 4});
+  }
+  hwinfo::Topology topology = Machine(nodes);
+  for (hwinfo::Cpu& cpu : topology.cpus) {
+    cpu.siblings = {cpu.id % 256, cpu.id % 256 + 256};
+    cpu.l3 = cpu.id % 256 / 8;
+  }
+  Scene scene(topology, "255,511");
+  for (int pod = 0; pod < 250; ++pod) {
+    const base::NumaMask node = {pod / 32};
+    podresources::Device mig =
+        Gpu(fmt::format("MIG-{:08x}-0000-4000-8000-000000000000", pod), node);
+    mig.resource = "nvidia.com/mig-1g.10gb";
+    scene.AddDevice(mig);
+    const std::string uid = fmt::format("{:08x}-0000-4000-8000-00000000abcd", pod);
+    scene.Add(fmt::format("inference-server-{:04}-7d9c5b6f4-abcde", pod), uid,
+              {{.name = "inference-server",
+                .cpus = {pod, pod + 256},
+                .memory = {Block(kGiB, node)},
+                .devices = {mig},
+                .claims = {}}});
+    const std::string id = fmt::format("{:064x}", pod);
+    scene.Enforce(uid, id, fmt::format("{},{}", pod, pod + 256), node.ToString(), kGiB);
+    scene.facts.container_names[id] = "inference-server";
+  }
+  const Observation seen = scene.Look();
+  ASSERT_EQ(seen.placement.pods.size(), 250U);
+  ASSERT_TRUE(seen.placement.pods[0].containers[0].kernel);
+  const std::size_t bytes = ToJson(seen.placement, JsonStyle::kCompact).size();
+  RecordProperty("bytes", static_cast<int>(bytes));
+  EXPECT_LT(bytes, std::size_t{256} << 10);
+}
+
 }  // namespace
 }  // namespace placement
