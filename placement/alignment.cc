@@ -380,7 +380,8 @@ void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& 
   }
   Judge judge(context, pod, diagnostics);
   base::NumaMask nodes;
-  Verdict worst;
+  Verdict worst{Alignment::kAligned, "NothingInUse",
+                "Only containers that have finished hold anything."};
   for (std::size_t i = 0; i < units.size(); ++i) {
     Verdict verdict = judge.Of(units[i], shared, nodes);
     if (i > 0 && Rank(verdict.alignment) <= Rank(worst.alignment)) continue;

@@ -74,7 +74,8 @@ Condition DevicesRegistered(const Facts& facts, const DeviceAccount& devices) {
           fmt::format("No healthy device of {} yet: what is free of it is not known.", resources)};
 }
 
-Condition KernelAgrees(const Facts& facts, const NodePlacement& placement) {
+Condition KernelAgrees(const Facts& facts, const NodePlacement& placement,
+                       const Compared& compared) {
   constexpr const char* kType = "KernelAgrees";
   if (!facts.enforced.ok()) {
     return {kType, "Unknown", "NotRead", std::string(facts.enforced.status().message())};
@@ -85,18 +86,10 @@ Condition KernelAgrees(const Facts& facts, const NodePlacement& placement) {
             fmt::format("{} of {} pods do not run where the kubelet put them.",
                         placement.summary.drifted, placement.summary.pods)};
   }
-  int pinned = 0;
-  int compared = 0;
-  for (const PlacedPod& pod : placement.pods) {
-    for (const PlacedContainer& container : pod.containers) {
-      pinned += container.cpus.empty() ? 0 : 1;
-      compared += !container.cpus.empty() && container.kernel && container.kernel->cpus ? 1 : 0;
-    }
-  }
-  if (compared == pinned) return {kType, "True", "AllAgree", ""};
-  return {kType, compared > 0 ? "True" : "Unknown", "PartlyCompared",
-          fmt::format("{} of {} containers with CPUs of their own could be compared.", compared,
-                      pinned)};
+  if (compared.count == compared.of) return {kType, "True", "AllAgree", ""};
+  return {kType, compared.count > 0 ? "True" : "Unknown", "PartlyCompared",
+          fmt::format("{} of {} containers with CPUs of their own could be compared.",
+                      compared.count, compared.of)};
 }
 
 Condition Settled(const Facts& facts) {
@@ -135,10 +128,11 @@ Condition TopologyConsistent(const base::Diagnostics& diagnostics) {
 }  // namespace
 
 std::vector<Condition> MakeConditions(const Facts& facts, const NodePlacement& placement,
-                                      const CpuAccount& cpus, const DeviceAccount& devices,
+                                      const Compared& compared, const CpuAccount& cpus,
+                                      const DeviceAccount& devices,
                                       const base::Diagnostics& diagnostics) {
   return {AllocatableKnown(facts, cpus),        ConfigKnown(placement.kubelet),
-          DevicesRegistered(facts, devices),    KernelAgrees(facts, placement),
+          DevicesRegistered(facts, devices),    KernelAgrees(facts, placement, compared),
           PodResourcesReachable(facts),         Settled(facts),
           StateKnown(facts, placement.kubelet), TopologyConsistent(diagnostics)};
 }

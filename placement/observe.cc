@@ -230,7 +230,7 @@ class Observer {
     for (const auto& [key, device] : devices_.devices) placement_.devices.push_back(device);
     PlacePods();
     if (facts_.assignments.ok()) placement_.summary.free = FreeText(placement_, devices_);
-    placement_.conditions = MakeConditions(facts_, placement_, cpus_, devices_, own_);
+    placement_.conditions = MakeConditions(facts_, placement_, compared_, cpus_, devices_, own_);
     return Finish();
   }
 
@@ -293,10 +293,20 @@ class Observer {
     if (found != cgroups.end() && !joined.state_uid().empty()) {
       AttachKernelFacts(found->second, facts_.container_names, pod, own_);
     }
+    CountCompared(pod);
     JudgePod(context, BlocksOf(joined.pod->memory), pod, own_);
     std::ranges::move(hidden, std::back_inserter(pod.containers));
     CountAlignment(pod.alignment, placement_.summary);
     placement_.pods.push_back(std::move(pod));
+  }
+
+  // Before containers that have finished join it: those have no cgroup any more.
+  void CountCompared(const PlacedPod& pod) {
+    for (const PlacedContainer& container : pod.containers) {
+      if (container.cpus.empty()) continue;
+      ++compared_.of;
+      if (container.kernel && container.kernel->cpus) ++compared_.count;
+    }
   }
 
   Observation Finish() {
@@ -325,6 +335,7 @@ class Observer {
   NodePlacement placement_;
   base::Diagnostics own_;
   Joined joined_;
+  Compared compared_;
   CpuAccount cpus_;
   MemoryAccount memory_;
   DeviceAccount devices_;

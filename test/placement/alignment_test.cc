@@ -198,6 +198,17 @@ TEST(Alignment, PlacesDevicesOfDraDriversByTheirHardware) {
   EXPECT_EQ(FindResource(scene.Look(), "node-1", "gpu.example.com"), nullptr);
 }
 
+TEST(Alignment, OfAPodOfWhichOnlyFinishedContainersHoldAnythingSaysSo) {
+  Scene scene(TwoNodes());
+  scene.Add("web-0", "uid-1", {Of("main", "")});
+  scene.facts.state.cpu->entries["uid-1"]["init"] = Cpus("6-7");
+  const Observation seen = scene.Look();
+  ASSERT_NE(FindPod(seen, "web-0"), nullptr);
+  EXPECT_EQ(FindPod(seen, "web-0")->alignment, Alignment::kAligned);
+  EXPECT_EQ(FindPod(seen, "web-0")->reason, "NothingInUse");
+  EXPECT_NE(FindPod(seen, "web-0")->message, "");
+}
+
 TEST(Drift, IsNoneWhereACgroupHasExactlyTheCpus) {
   Scene scene(TwoNodes());
   scene.Add("llm-0", "u", {Of("main", "8-15")});
@@ -244,6 +255,14 @@ TEST(Drift, IsNotClaimedForAContainerThatMayNotRun) {
   scene.Enforce("u", "sandbox", "0-31", "0-1");
   EXPECT_EQ(Judge(scene).alignment, Alignment::kAligned);
   EXPECT_THAT(Codes(scene.Look()), Contains("KernelFactsMissing"));
+}
+
+TEST(Drift, IsNotLookedForInInitContainersThatHaveFinished) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "uid-1", {Of("main", "4-5")});
+  scene.facts.state.cpu->entries["uid-1"]["init"] = Cpus("6-7");
+  scene.Enforce("uid-1", "c1", "4-5", "0-1");
+  EXPECT_EQ(ConditionOf(scene.Look(), "KernelAgrees"), "True AllAgree");
 }
 
 TEST(Drift, IsNotClaimedOnCgroupsWithoutAName) {
