@@ -19,6 +19,7 @@ namespace {
 
 std::vector<HeldDevices> HeldBy(const std::map<std::string, std::set<std::string>>& ids) {
   std::vector<HeldDevices> held;
+  held.reserve(ids.size());
   for (const auto& [resource, of_resource] : ids) {
     held.push_back({.resource = resource, .ids = {of_resource.begin(), of_resource.end()}});
   }
@@ -172,6 +173,7 @@ std::vector<CoreGroup> CoreGroupsOf(const hwinfo::Topology& topology, const CpuC
     groups[{cpu.socket, cpu.l3 < 0 || whole ? cpu.socket : cpu.l3}].insert(core);
   }
   std::vector<CoreGroup> list;
+  list.reserve(groups.size());
   for (const auto& [key, cores] : groups) {
     list.push_back({.socket = key.first, .l3 = key.second, .cores = {cores.begin(), cores.end()}});
   }
