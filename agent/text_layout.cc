@@ -104,7 +104,7 @@ int Last(const Set& set) {
 
 template <class Set>
 std::string Shorten(const Set& set, int width, const Glyphs& glyphs) {
-  const std::string whole = set.ToString();
+  std::string whole = set.ToString();
   if (Width(whole) <= width) return whole;
   if (const int step = Step(set); step != 0) {
     return fmt::format("every {} of {}-{}", Ordinal(step), set.First(), Last(set));
