@@ -24,7 +24,7 @@ test: base hwinfo podresources kube placement agent scheduler cli proto demo
 # Heavy libraries: a pattern for the header, and the rooms whose .cc files may include it. They stay
 # out of headers everywhere, also of test headers: one include costs seconds in each file.
 libraries='
-hwloc([.]h|/.*) hwinfo
+hwloc([.]h|/.*) hwinfo test
 numa(if)?[.]h hwinfo
 (grpc|grpcpp|google/protobuf)/.* podresources test demo
 .*[.]pb[.]h podresources test demo
