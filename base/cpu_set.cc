@@ -36,8 +36,13 @@ absl::StatusOr<int> ParseId(std::string_view text, std::string_view list) {
 void InsertRange(int from, int to, Words& words) {
   const auto needed = static_cast<std::size_t>(to) / 64 + 1;
   if (words.size() < needed) words.resize(needed);
-  for (int id = from; id <= to; ++id) {
-    words[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (id % 64);
+  // Word by word: a list may name the same wide range a hundred thousand times.
+  const auto first = static_cast<std::size_t>(from) / 64;
+  for (std::size_t word = first; word < needed; ++word) {
+    std::uint64_t bits = ~std::uint64_t{0};
+    if (word == first) bits &= ~std::uint64_t{0} << (from % 64);
+    if (word + 1 == needed) bits &= ~std::uint64_t{0} >> (63 - to % 64);
+    words[word] |= bits;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "test/support/status.h"
@@ -59,6 +60,21 @@ TEST(CpuSet, RefusesDamagedListsAndNamesThePart) {
   EXPECT_THAT(CpuSet::Parse("-1"), test::StatusIs(code, HasSubstr("is no id")));
   EXPECT_THAT(CpuSet::Parse("0-4294967295"), test::StatusIs(code, HasSubstr("is no id")));
   EXPECT_THAT(CpuSet::Parse("0-65536"), test::StatusIs(code, HasSubstr("above 65535")));
+}
+
+// A file of 1 MiB: bit by bit it would take minutes.
+TEST(CpuSet, ReadsAListOfAHundredThousandWideRangesAtOnce) {
+  std::string list;
+  for (int i = 0; i < 130'000; ++i) list += "0-65535,";
+  ASSERT_OK_AND_ASSIGN(const CpuSet cpus, CpuSet::Parse(list + "7"));
+  EXPECT_EQ(cpus.size(), 65536);
+}
+
+TEST(CpuSet, ReadsRangesThatBeginAndEndAnywhereInAWord) {
+  for (const char* list : {"0-63", "63-64", "1-62", "64-127", "5-200", "127-128", "3"}) {
+    ASSERT_OK_AND_ASSIGN(const CpuSet cpus, CpuSet::Parse(list));
+    EXPECT_EQ(cpus.ToString(), list);
+  }
 }
 
 TEST(CpuSet, LeavesOutIdsThatCannotBe) {
