@@ -1,4 +1,5 @@
 // plumbline-agent: reads one node and shows what it would publish.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -13,6 +14,7 @@
 #include "agent/observe.h"
 #include "agent/options.h"
 #include "agent/picture.h"
+#include "agent/text_layout.h"
 #include "agent/verdict.h"
 #include "placement/encode.h"
 
@@ -45,6 +47,17 @@ agent::Environment LookAround() {
   return environment;
 }
 
+// What was closed before we started would be taken by the first files and sockets that are opened,
+// and what is meant for the terminal be written there. Read-only, so that writing still fails.
+void HoldClosedStreams() {
+  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY)) {
+    if (fd > STDERR_FILENO) {
+      close(fd);
+      return;
+    }
+  }
+}
+
 void StartLog(const std::string& level) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("agent"));
   spdlog::set_pattern("time=%Y-%m-%dT%H:%M:%S.%e%z level=%l %v");
@@ -58,7 +71,9 @@ bool Print(std::string_view text) {
 }
 
 int Leave(const agent::Verdict& verdict) {
-  for (const std::string& note : verdict.notes) fmt::print(stderr, "plumbline-agent: {}\n", note);
+  for (const std::string& note : verdict.notes) {
+    fmt::print(stderr, "plumbline-agent: {}\n", agent::OneLine(note));
+  }
   return verdict.exit_code;
 }
 
@@ -97,8 +112,9 @@ int DryRun(const agent::Options& options) {
 
   const placement::Observation observation = placement::Observe(*facts);
   spdlog::info("event=observed node={} numa_nodes={} devices={} pods={} diagnostics={} settled={}",
-               facts->node_name, facts->topology.numa_nodes.size(), facts->topology.devices.size(),
-               observation.placement.pods.size(), observation.diagnostics.size(), facts->settled);
+               agent::OneLine(facts->node_name), facts->topology.numa_nodes.size(),
+               facts->topology.devices.size(), observation.placement.pods.size(),
+               observation.diagnostics.size(), facts->settled);
   if (!Print(Render(options, *facts, observation, verdict))) {
     fmt::print(stderr, "plumbline-agent: cannot write the output\n");
     return agent::kExitPassing;
@@ -109,10 +125,14 @@ int DryRun(const agent::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  HoldClosedStreams();
   const agent::CommandLine line =
       agent::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc), LookAround());
   if (!line.options) {
-    std::fputs(line.err.c_str(), stderr);
+    if (!line.err.empty()) {
+      const std::string_view err = line.err;
+      fmt::print(stderr, "{}\n", agent::OneLine(err.substr(0, err.find_last_not_of('\n') + 1)));
+    }
     return Print(line.out) ? line.exit_code : agent::kExitPassing;
   }
   StartLog(line.options->log_level);

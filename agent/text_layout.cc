@@ -39,6 +39,9 @@ std::pair<char32_t, std::size_t> Decode(std::string_view text, std::size_t at) {
     if (!IsContinuation(text[at + i])) return {0, 0};
     code = (code << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3F);
   }
+  // What a shorter sequence could say, surrogates and what is beyond Unicode are not UTF-8.
+  const char32_t least = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
+  if (code < least || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {0, 0};
   return {code, length};
 }
 
@@ -159,6 +162,25 @@ std::string Clean(std::string_view text, const Glyphs& glyphs) {
   return clean;
 }
 
+std::string OneLine(std::string_view text) {
+  const auto changes_the_terminal = [](char32_t code) {
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) ||  // C0, DEL, C1
+           (code >= 0x2028 && code <= 0x202E) ||            // line ends, directions
+           (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F;
+  };
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [code, length] = Decode(text, at);
+    if (length > 0 && !changes_the_terminal(code)) {
+      line += text.substr(at, length);
+    } else {
+      line += code == U'\n' || code == U'\t' ? ' ' : '?';
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return line;
+}
+
 std::string Pad(std::string text, int width) {
   const int missing = width - Width(text);
   if (missing > 0) text.append(static_cast<std::size_t>(missing), ' ');
@@ -190,8 +212,9 @@ std::vector<std::string> Wrap(std::string_view text, int width) {
     if (!line.empty() && Width(line) + 1 + Width(word) > width)
       lines.push_back(std::exchange(line, ""));
     if (!line.empty()) line += ' ';
-    while (Width(word) > width) {
-      const std::size_t room = BytesOf(word, width);
+    // Never measures what is left: a word may be megabytes long.
+    for (std::size_t room = BytesOf(word, width); room < word.size();
+         room = BytesOf(word, width)) {
       const std::size_t slash = word.substr(0, room).rfind('/');
       const std::size_t piece = slash == std::string_view::npos ? room : slash + 1;
       lines.push_back(std::string(word.substr(0, piece)));

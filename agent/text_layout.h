@@ -46,6 +46,9 @@ int Width(const Line& line);
 // Makes text from outside harmless: control characters, invalid UTF-8 and characters of unsure
 // width become '?'; in ASCII the few signs that messages use are spelled out.
 std::string Clean(std::string_view text, const Glyphs& glyphs);
+// The same for messages that no column depends on: only what could end the line or steer a terminal
+// is replaced.
+std::string OneLine(std::string_view text);
 
 std::string Pad(std::string text, int width);
 std::string PadLeft(std::string text, int width);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,5 +56,13 @@ class YamlWriter : public DocumentWriter {
 
 // Bytes that are no UTF-8 become U+FFFD: both writers must write what a reader accepts.
 std::string ValidUtf8(std::string_view text);
+
+// DEL, a control beyond ASCII, a line separator or a mark that turns the direction of writing: what
+// both writers escape, since terminals obey it. Length 0 if the text does not begin with one.
+struct Control {
+  std::size_t length = 0;
+  unsigned code = 0;
+};
+Control ControlAt(std::string_view text);
 
 }  // namespace placement

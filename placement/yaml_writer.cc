@@ -57,12 +57,10 @@ std::string Escaped(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence.front());
   if (sequence == "\"" || sequence == "\\") return fmt::format("\\{}", sequence);
   if (sequence == "\n") return "\\n";
-  if (first < 0x20 || first == 0x7f) return fmt::format("\\x{:02x}", first);
-  if (first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0) {  // U+0080 to U+009F
-    return fmt::format("\\x{:02x}", static_cast<unsigned char>(sequence[1]));
+  if (first < 0x20) return fmt::format("\\x{:02x}", first);
+  if (const Control control = ControlAt(sequence); control.length != 0) {
+    return fmt::format("\\u{:04x}", control.code);
   }
-  if (sequence == "\xe2\x80\xa8") return "\\u2028";  // line and paragraph separators
-  if (sequence == "\xe2\x80\xa9") return "\\u2029";
   if (sequence == "\xef\xbb\xbf") return "\\ufeff";
   if (sequence == "\xef\xbf\xbe") return "\\ufffe";
   if (sequence == "\xef\xbf\xbf") return "\\uffff";
@@ -93,6 +91,20 @@ std::string ValidUtf8(std::string_view text) {
     i += std::max<std::size_t>(1, length);
   }
   return valid;
+}
+
+Control ControlAt(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  if (byte(0) == 0x7f) return {1, 0x7f};
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return {2, byte(1)};
+  if (byte(0) != 0xe2 || (byte(1) & 0xc0U) != 0x80U || (byte(2) & 0xc0U) != 0x80U) return {};
+  const unsigned code = 0x2000 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU);
+  const bool turns = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  if (!turns && code != 0x2028 && code != 0x2029) return {};
+  return {3, code};
 }
 
 void YamlWriter::NewLine() {
@@ -131,7 +143,16 @@ void YamlWriter::Key(std::string_view key) {
   }
   after_dash_ = false;
   open_.back().empty = false;
-  text_ += fmt::format("{}:", Quoted(key));
+  const std::string quoted = Quoted(key);
+  // A reader may refuse a key on one line with its value if it has more than 1024 characters.
+  constexpr std::size_t kLongestSimple = 1000;
+  if (quoted.size() <= kLongestSimple) {
+    text_ += fmt::format("{}:", quoted);
+    return;
+  }
+  text_ += fmt::format("? {}", quoted);
+  NewLine();
+  text_ += ':';
 }
 
 void YamlWriter::Scalar(std::string_view text) {

@@ -26,6 +26,16 @@ TEST(Clean, ReplacesInvalidUtf8AndSignsOfUnsureWidth) {
   EXPECT_EQ(Clean("模型", UnicodeGlyphs()), "??");
 }
 
+TEST(Clean, TakesNoSignThatIsEncodedTooLong) {
+  EXPECT_EQ(Clean("\xe0\x82\xb7", UnicodeGlyphs()), "???");  // U+00B7 in three bytes
+  EXPECT_EQ(Clean("\xf0\x80\x82\xb7", UnicodeGlyphs()), "????");
+}
+
+TEST(OneLine, KeepsTextAndReplacesWhatSteersATerminal) {
+  EXPECT_EQ(OneLine("/é/名"), "/é/名");
+  EXPECT_EQ(OneLine("a\nb\x1b[31m\x7f\xc2\x9b\xe2\x80\xae\xff"), "a b?[31m????");
+}
+
 TEST(Clean, SpellsKnownSignsOutInAscii) {
   EXPECT_EQ(Clean("2 × H100 · 4…", UnicodeGlyphs()), "2 × H100 · 4…");
   EXPECT_EQ(Clean("2 × H100 · 4…", AsciiGlyphs()), "2 x H100 - 4...");
@@ -41,6 +51,10 @@ TEST(Wrap, CutsPathsBetweenTheirNames) {
   EXPECT_THAT(Wrap("/var/lib/kubelet/checkpoint is", 12),
               ElementsAre("/var/lib/", "kubelet/", "checkpoint", "is"));
   EXPECT_THAT(Wrap("/abcdefgh/x", 4), ElementsAre("/", "abcd", "efgh", "/x"));
+}
+
+TEST(Wrap, TakesNoLongerForAWordOfMegabytes) {
+  EXPECT_EQ(Wrap(std::string(4 << 20, 'x'), 64).size(), std::size_t{4 << 20} / 64);
 }
 
 TEST(JoinWrapped, KeepsPartsTogetherWhereTheyFit) {

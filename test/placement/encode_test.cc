@@ -156,6 +156,42 @@ TEST(Encode, QuotesWhatAYamlReaderWouldTakeForSomethingElse) {
   }
 }
 
+TEST(Encode, WritesNoControlThatATerminalObeys) {
+  NodePlacement placement;
+  placement.node_name = "a\x1b[31m\x7f\xc2\x9b\xe2\x80\xae\xe2\x80\xa8z";
+  for (const std::string& text : {ToJson(placement), ToYaml(placement)}) {
+    for (const char* control : {"\x1b", "\x7f", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x80\xa8"}) {
+      EXPECT_THAT(text, testing::Not(testing::HasSubstr(control)));
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const NodePlacement read, ParseNodePlacement(ToJson(placement)));
+  EXPECT_EQ(read.node_name, placement.node_name);
+  EXPECT_EQ(YAML::Load(ToYaml(placement))["metadata"]["name"].Scalar(), placement.node_name);
+}
+
+// YAML readers look for the colon of a key 1024 characters far.
+TEST(Encode, WritesKeysOfAnyLength) {
+  const std::string key(5000, 'k');
+  YamlWriter yaml;
+  yaml.BeginMap();
+  yaml.Key("list");
+  yaml.BeginList();
+  yaml.BeginMap();
+  yaml.Key(key);
+  yaml.BeginMap();
+  yaml.Key(key);
+  yaml.String("value");
+  yaml.EndMap();
+  yaml.Key("other");
+  yaml.Int(1);
+  yaml.EndMap();
+  yaml.EndList();
+  yaml.EndMap();
+  const YAML::Node read = YAML::Load(yaml.text())["list"][0];
+  EXPECT_EQ(read[key][key].Scalar(), "value");
+  EXPECT_EQ(read["other"].Scalar(), "1");
+}
+
 TEST(Encode, ReplacesBytesThatAreNoUtf8) {
   EXPECT_EQ(ValidUtf8("a\xff"
                       "b"),
