@@ -32,7 +32,7 @@ class Client {
 
 struct ConnectOptions {
   std::string socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
-  std::chrono::milliseconds deadline{10'000};  // for each call
+  std::chrono::milliseconds deadline{10'000};  // for each call, with its attempts
   int max_message_bytes = 16 << 20;            // the kubelet's own clients use 16 MiB
   int attempts = 3;  // with back-off; a call whose deadline has passed is not made again
 };

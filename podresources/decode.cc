@@ -18,6 +18,7 @@
 namespace podresources {
 namespace {
 
+constexpr int kMaxPods = 100'000;
 constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
 template <class T>
@@ -196,7 +197,42 @@ void SortOnce(base::Diagnostics& diagnostics) {
   diagnostics.erase(std::unique(diagnostics.begin(), diagnostics.end()), diagnostics.end());
 }
 
+std::int64_t CountEntries(const v1::ContainerResources& container) {
+  std::int64_t count = 1 + container.devices_size() + container.memory_size();
+  for (const v1::ContainerDevices& devices : container.devices()) {
+    count += devices.device_ids_size() + devices.topology().nodes_size();
+  }
+  for (const v1::DynamicResource& claim : container.dynamic_resources()) {
+    count += 1 + claim.claim_resources_size();
+    for (const v1::ClaimResource& resource : claim.claim_resources()) {
+      count += resource.cdi_devices_size();
+    }
+  }
+  return count;
+}
+
 }  // namespace
+
+absl::Status CheckSize(const v1::ListPodResourcesResponse& list,
+                       const v1::AllocatableResourcesResponse* allocatable) {
+  constexpr std::int64_t kMaxEntries = 1'000'000;
+  std::int64_t count = list.pod_resources_size();
+  for (const v1::PodResources& pod : list.pod_resources()) {
+    for (const v1::ContainerResources& container : pod.containers()) {
+      count += CountEntries(container);
+    }
+  }
+  if (allocatable != nullptr) {
+    count += allocatable->devices_size() + allocatable->memory_size();
+    for (const v1::ContainerDevices& devices : allocatable->devices()) {
+      count += devices.device_ids_size() + devices.topology().nodes_size();
+    }
+  }
+  if (count <= kMaxEntries && list.pod_resources_size() <= kMaxPods) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      fmt::format("the reply has {} pods and {} entries, more than {} or {}: no node has so many",
+                  list.pod_resources_size(), count, kMaxPods, kMaxEntries));
+}
 
 Assignments Decode(const v1::ListPodResourcesResponse& list,
                    const v1::AllocatableResourcesResponse* allocatable) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "absl/status/status.h"
 #include "base/diagnostic.h"
 #include "podresources/assignments.h"
 
@@ -11,6 +12,11 @@ class PodResources;
 }  // namespace v1
 
 namespace podresources {
+
+// A message of 16 MiB can hold eight million pods without a name, of 3 GB and half a minute.
+// OutOfRange if it has more entries than any node: pods, containers, devices, memory, claims.
+absl::Status CheckSize(const v1::ListPodResourcesResponse& list,
+                       const v1::AllocatableResourcesResponse* allocatable);
 
 // The kubelet's replies as plain values. Pure and total: any message has a result, the order of its
 // entries does not matter (that of containers apart), and repeated entries count once. What could

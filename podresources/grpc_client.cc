@@ -1,5 +1,6 @@
 // The only file that includes gRPC's headers.
 #include <fmt/format.h>
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace podresources {
 namespace {
 
 using std::chrono::milliseconds;
+using Deadline = std::chrono::system_clock::time_point;
 using Stub = v1::PodResourcesLister::Stub;
 
 static_assert(static_cast<int>(grpc::StatusCode::UNAUTHENTICATED) ==
@@ -52,6 +54,9 @@ std::unique_ptr<Stub> NewStub(const ConnectOptions& options) {
   // A local socket needs none of these.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  // The kubelet compresses nothing, and gRPC would unpack a few MiB to GiB before it looks at the
+  // limit, whatever the deadline.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // retries are ours: they wait on our clock
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, std::numeric_limits<int>::max());
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -73,9 +78,10 @@ absl::Status NotThere(const std::string& text, const std::string& said) {
 }
 
 // Errors of the kubelet that have no gRPC code: gates that are off, pods that it does not know.
-absl::Status PlainError(const std::string& text, const std::string& said) {
+// NotFound is for the latter alone: of List it would mean that there is no kubelet.
+absl::Status PlainError(bool asks_for_one, const std::string& text, const std::string& said) {
   if (Has(text, "disabled")) return absl::UnimplementedError(said);
-  if (Has(text, "not found")) return absl::NotFoundError(said);
+  if (asks_for_one && Has(text, "not found")) return absl::NotFoundError(said);
   return absl::UnavailableError(said);
 }
 
@@ -100,7 +106,7 @@ class GrpcClient : public Client {
                    std::string_view name, const Request& request, Reply& reply);
   template <class Request, class Reply>
   Outcome AskOnce(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                  std::string_view name, const Request& request, Reply& reply);
+                  std::string_view name, const Request& request, Reply& reply, Deadline until);
   // A stub for the socket file that is there now.
   absl::Status Dial();
   Outcome Explain(const grpc::Status& status, std::string_view name);
@@ -121,9 +127,14 @@ absl::StatusOr<Assignments> GrpcClient::Read() {
   const absl::Status answer = Ask(&Stub::GetAllocatableResources, "GetAllocatableResources",
                                   v1::AllocatableResourcesRequest(), allocatable);
   // Kubelet 1.20 does not have the call; 1.21 and 1.22 have it behind a gate.
-  if (answer.code() == absl::StatusCode::kUnimplemented) return Decode(list, nullptr);
-  RETURN_IF_ERROR(answer);
-  return Decode(list, &allocatable);
+  const bool has_allocatable = answer.code() != absl::StatusCode::kUnimplemented;
+  if (has_allocatable) RETURN_IF_ERROR(answer);
+  const v1::AllocatableResourcesResponse* const known = has_allocatable ? &allocatable : nullptr;
+  if (const absl::Status size = CheckSize(list, known); !size.ok()) {
+    return absl::OutOfRangeError(
+        fmt::format("{}: {}", options_.socket, std::string(size.message())));
+  }
+  return Decode(list, known);
 }
 
 absl::StatusOr<Pod> GrpcClient::Get(const std::string& namespace_name, const std::string& name) {
@@ -145,22 +156,27 @@ template <class Request, class Reply>
 absl::Status GrpcClient::Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                           Reply*),
                              std::string_view name, const Request& request, Reply& reply) {
+  // One for all attempts: a server that is slow to refuse must not be waited for each time.
+  const auto until = std::chrono::system_clock::now() + options_.deadline;
   for (int attempt = 1;; ++attempt) {
-    const Outcome outcome = AskOnce(method, name, request, reply);
+    const Outcome outcome = AskOnce(method, name, request, reply, until);
     if (!outcome.passing || attempt >= options_.attempts) return outcome.status;
-    clock_.Sleep(Pause(attempt));
+    const milliseconds pause = Pause(attempt);
+    if (std::chrono::system_clock::now() + pause >= until) return outcome.status;
+    clock_.Sleep(pause);
   }
 }
 
 template <class Request, class Reply>
 Outcome GrpcClient::AskOnce(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                          Reply*),
-                            std::string_view name, const Request& request, Reply& reply) {
+                            std::string_view name, const Request& request, Reply& reply,
+                            Deadline until) {
   if (const absl::Status dialled = Dial(); !dialled.ok()) {
     return {dialled, absl::IsUnavailable(dialled)};
   }
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
+  context.set_deadline(until);
   return Explain((stub_.get()->*method)(&context, request, &reply), name);
 }
 
@@ -198,7 +214,7 @@ Outcome GrpcClient::Explain(const grpc::Status& status, std::string_view name) {
     case grpc::StatusCode::UNIMPLEMENTED:
       return {NotThere(text, said)};
     case grpc::StatusCode::UNKNOWN:
-      return {PlainError(text, said)};
+      return {PlainError(name == "Get", text, said)};
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
       return {absl::PermissionDeniedError(said)};
@@ -233,6 +249,8 @@ milliseconds GrpcClient::Pause(int attempt) {
 }  // namespace
 
 std::unique_ptr<Client> Connect(ConnectOptions options, base::Clock& clock) {
+  // gRPC writes what a server sends it to our stderr; all that matters is in its status as well.
+  gpr_set_log_function([](gpr_log_func_args* /*line*/) {});
   return std::make_unique<GrpcClient>(std::move(options), clock);
 }
 

@@ -139,8 +139,11 @@ class ReplayClient : public Client {
 
   absl::StatusOr<Assignments> Read() override {
     ASSIGN_OR_RETURN(const base::FileTree root, base::FileTree::Open("/"));
-    ASSIGN_OR_RETURN(const std::string json, root.Read(AbsolutePath(path_), kMaxBytes));
-    absl::StatusOr<Assignments> recorded = ParseRecording(json);
+    const absl::StatusOr<std::string> json = root.Read(AbsolutePath(path_), kMaxBytes);
+    if (absl::IsNotFound(json.status())) return json.status();
+    // Whatever else: no kubelet is behind it that might answer another time.
+    if (!json.ok()) return absl::InvalidArgumentError(std::string(json.status().message()));
+    absl::StatusOr<Assignments> recorded = ParseRecording(*json);
     if (recorded.ok()) return recorded;
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", path_, std::string(recorded.status().message())));
@@ -183,7 +186,9 @@ absl::StatusOr<Assignments> ParseRecording(const std::string& json) {
     return absl::InvalidArgumentError(
         "no reply of List: neither \"list\" nor \"podResources\" is there");
   }
-  return Decode(list, found.allocatable ? &allocatable : nullptr);
+  const v1::AllocatableResourcesResponse* const known = found.allocatable ? &allocatable : nullptr;
+  RETURN_IF_ERROR(CheckSize(list, known));
+  return Decode(list, known);
 }
 
 std::unique_ptr<Client> Replay(std::string path) {

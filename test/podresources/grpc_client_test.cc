@@ -200,6 +200,28 @@ TEST_F(GrpcClientTest, TellsAPodThatIsNotThereFromACallThatIsSwitchedOff) {
   EXPECT_OK(client().Get("ml", "llm-0"));
 }
 
+TEST_F(GrpcClientTest, DoesNotTakeListsNotFoundForAHostWithoutAKubelet) {
+  ASSERT_OK(kubelet_.Start());
+  kubelet_.Fail(Method::kList, 1, absl::UnknownError("checkpoint not found"));
+  EXPECT_THAT(client().Read(), StatusIs(StatusCode::kUnavailable, HasSubstr("not found")));
+}
+
+TEST_F(GrpcClientTest, DoesNotRetryWhenTheDeadlineWouldBeOver) {
+  options_.deadline = milliseconds(50);  // less than the shortest pause
+  ASSERT_OK(kubelet_.Start());
+  kubelet_.LimitTo(0);
+  EXPECT_FALSE(client().Read().ok());
+  EXPECT_THAT(clock_.pauses, IsEmpty());
+}
+
+TEST_F(GrpcClientTest, RefusesMorePodsThanANodeCanHave) {
+  std::string pods = "{}";
+  for (int i = 0; i < 100'000; ++i) pods += ",{}";
+  kubelet_.Serve(R"({"list": {"podResources": [)" + pods + R"(]}, "allocatable": {}})");
+  ASSERT_OK(kubelet_.Start());
+  EXPECT_THAT(client().Read(), StatusIs(StatusCode::kOutOfRange, HasSubstr("100001 pods")));
+}
+
 TEST_F(GrpcClientTest, SaysAtOnceThatThereIsNoSocket) {
   EXPECT_THAT(client().Read(), StatusIs(StatusCode::kNotFound, HasSubstr("kubelet.sock")));
   EXPECT_THAT(clock_.pauses, IsEmpty());

@@ -1,5 +1,7 @@
 #include "podresources/replay.h"
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -79,6 +81,14 @@ TEST(Replay, RefusesWhatIsNoObjectOrTooDeep) {
               test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("levels deep")));
   EXPECT_THAT(ParseRecording("{\"other\": " + deep),
               test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("levels deep")));
+}
+
+TEST(Replay, OfAFileThatIsTooLargeIsWrongInputAndNoKubeletThatIsSilent) {
+  const test::TempTree files;
+  std::ofstream(files.Path("large.json"));
+  std::filesystem::resize_file(files.Path("large.json"), std::uintmax_t{1} << 40);
+  EXPECT_THAT(Replay(files.Path("large.json"))->Read(),
+              test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("larger than")));
 }
 
 TEST(Replay, AnswersFromAFileThatIsReadAtEachQuestion) {
