@@ -19,6 +19,8 @@ namespace podresources {
 namespace {
 
 constexpr std::int64_t kMaxFile = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxDropIns = std::int64_t{4}
+                                     << 20;  // all of them; real ones have a few KiB
 
 // Where kubelets keep their files when no process says so: upstream, k0s, MicroK8s.
 constexpr std::array kRootDirs = {"/var/lib/kubelet", "/var/lib/k0s/kubelet",
@@ -246,6 +248,12 @@ class Reader {
   }
 
   void ReadDropIn(const std::string& path) {
+    const absl::StatusOr<base::FileInfo> info = root_.Stat(path);
+    drop_in_bytes_ += info.ok() ? info->bytes : 0;
+    if (drop_in_bytes_ > kMaxDropIns) {
+      return LoseDropIn(path,
+                        fmt::format("it and those before it have more than {} bytes", kMaxDropIns));
+    }
     const absl::StatusOr<YamlValue> document = ReadDocument(root_, path);
     if (!document.ok()) return LoseDropIn(path, std::string(document.status().message()));
     LayFile(*document, path, merged_);
@@ -299,6 +307,7 @@ class Reader {
   KubeletFlags flags_;
   MergedConfig merged_;
   bool drop_in_lost_ = false;
+  std::int64_t drop_in_bytes_ = 0;
   KubeletConfig config_;
 };
 

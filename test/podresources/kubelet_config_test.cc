@@ -279,6 +279,18 @@ TEST_F(KubeletConfigTest, AnUnreadableDropInMakesAllValuesOfFilesUnknown) {
   EXPECT_THAT(config.diagnostics, HasCode("KubeletConfigUnreadable"));
 }
 
+TEST_F(KubeletConfigTest, MegabytesOfDropInsCountAsUnreadable) {
+  RunKubelet("--config=/k.yaml --config-dir=/k.d");
+  tree_.Put("k.yaml", kHeader + "topologyManagerPolicy: restricted\n");
+  const std::string filler = kHeader + "# " + std::string(1'000'000, 'x') + "\n";
+  for (const char* name : {"1", "2", "3", "4", "5"}) {
+    tree_.Put(std::string("k.d/") + name + ".conf", filler);
+  }
+  const KubeletConfig config = Read();
+  EXPECT_EQ(config.topology_policy, Sourced<std::string>());
+  EXPECT_THAT(config.diagnostics, Contains(Field(&base::Diagnostic::subject, "/k.d/5.conf")));
+}
+
 TEST_F(KubeletConfigTest, AFileThatWasAskedForMustBeReadable) {
   RunKubelet("--config=/k.yaml --topology-manager-scope=pod");
   tree_.Put("k.yaml", kHeader + "topologyManagerPolicy: restricted\n");
