@@ -27,7 +27,8 @@ namespace {
 // The largest recorded machine that we know of has 60,000 files.
 constexpr int kMaxFiles = 2'000'000;
 
-constexpr rlim_t kChildSeconds = 3;                // of CPU time
+constexpr rlim_t kChildSeconds = 3;  // of CPU time
+constexpr unsigned kPatienceSeconds = 8;
 constexpr rlim_t kChildBytes = rlim_t{256} << 20;  // beyond what the process has mapped
 
 void Limit(__rlimit_resource resource, rlim_t value) {
@@ -39,6 +40,9 @@ void Limit(__rlimit_resource resource, rlim_t value) {
 void PrepareChild(rlim_t mapped_bytes) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, kChildSeconds);
+  // CPU time does not pass while it waits for a FIFO's writer.
+  signal(SIGALRM, SIG_DFL);
+  alarm(kPatienceSeconds);
   if (mapped_bytes > 0) Limit(RLIMIT_AS, mapped_bytes + kChildBytes);
   for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) signal(crash, SIG_DFL);
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -55,12 +59,6 @@ rlim_t MappedBytes() {
   if (!statm.ok()) return 0;
   const auto pages = ParseInteger(std::string_view(*statm).substr(0, statm->find(' ')));
   return pages ? static_cast<rlim_t>(*pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) : 0;
-}
-
-bool IsKernels(const std::string& path) {
-  struct statfs status = {};
-  return statfs(path.c_str(), &status) == 0 &&
-         (status.f_type == SYSFS_MAGIC || status.f_type == PROC_SUPER_MAGIC);
 }
 
 absl::Status CheckEntry(const FTSENT& entry) {
@@ -98,8 +96,13 @@ absl::Status CheckBelow(const std::string& folder) {
 
 }  // namespace
 
+bool IsKernels(const std::string& path) {
+  struct statfs status = {};
+  return statfs(path.c_str(), &status) == 0 &&
+         (status.f_type == SYSFS_MAGIC || status.f_type == PROC_SUPER_MAGIC);
+}
+
 absl::Status CheckTreeForHwloc(const std::string& root) {
-  if (IsKernels(root + "/sys")) return absl::OkStatus();
   for (const char* folder : {"sys", "proc", "run/udev/data", "var/run/hwloc"}) {
     const std::string path = root + "/" + folder;
     if (!IsKernels(path)) RETURN_IF_ERROR(CheckBelow(path));
@@ -128,8 +131,9 @@ absl::Status TryInChild(const std::string& what, const std::function<void()>& at
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("{} makes hwloc crash, run for {} s or use {} bytes of memory: it is damaged",
-                  what, kChildSeconds, kChildBytes));
+      fmt::format("{} makes hwloc crash, run for {} s, wait for {} s or use {} bytes of memory: "
+                  "it is damaged",
+                  what, kChildSeconds, kPatienceSeconds, kChildBytes));
 }
 
 }  // namespace hwinfo

@@ -7,6 +7,9 @@
 
 namespace hwinfo {
 
+// Whether the kernel itself shows this folder, as sysfs or procfs, and it is no recording.
+bool IsKernels(const std::string& path);
+
 // Whether hwloc can be let loose on a tree of files. It opens what it finds: a FIFO would stop it
 // for ever, a huge file would eat our memory. The kernel's own sysfs has neither and is not walked;
 // anything else, a recorded machine, is. InvalidArgument or ResourceExhausted names the file.

@@ -256,6 +256,13 @@ absl::StatusOr<HwlocView> LoadXml(const std::string& path, const std::string& xm
   return View(topology.get());
 }
 
+absl::StatusOr<HwlocView> LoadRoot(const std::string& root) {
+  ASSIGN_OR_RETURN(const Handle topology, Create());
+  errno = 0;
+  if (hwloc_topology_load(topology.get()) != 0) return LoadFailed(root, errno);
+  return View(topology.get());
+}
+
 }  // namespace
 
 absl::StatusOr<HwlocView> ViewRoot(const base::FileTree& root) {
@@ -263,10 +270,11 @@ absl::StatusOr<HwlocView> ViewRoot(const base::FileTree& root) {
   std::error_code ignored;
   const std::filesystem::path real = std::filesystem::canonical(root.root(), ignored);
   Configure(real.empty() ? root.root() : real.string());
-  ASSIGN_OR_RETURN(const Handle topology, Create());
-  errno = 0;
-  if (hwloc_topology_load(topology.get()) != 0) return LoadFailed(root.root(), errno);
-  return View(topology.get());
+  // Links to folders are beyond the check, and hwloc may trip over what it lets through.
+  if (!IsKernels(root.root() + "/sys")) {
+    RETURN_IF_ERROR(TryInChild(root.root(), [&root] { static_cast<void>(LoadRoot(root.root())); }));
+  }
+  return LoadRoot(root.root());
 }
 
 absl::StatusOr<HwlocView> ViewXml(const std::string& path) {

@@ -146,6 +146,15 @@ std::vector<Damage> NodeDamages() {
          MakeFifo(tree, "sys/bus/pci/devices/0000:00:01.0/class");
        },
        "HwlocFailed", "", "no regular file"},
+      {"HwlocWouldHangBehindALinkToAFolder",
+       [](test::TempTree& tree) {
+         tree.Folder("elsewhere/0000:00:01.0").Folder("sys/bus/pci");
+         MakeFifo(tree, "elsewhere/0000:00:01.0/class");
+         tree.Link("sys/bus/pci/devices", "../../../elsewhere");
+       },
+       "HwlocFailed", "", "it is damaged"},
+      {"HwlocWouldAbortOverNodesThatCannotBe", Put(Nodes("online"), "4000000000\n"), "HwlocFailed",
+       "", "it is damaged"},
       {"HwlocWouldReadAnEndlessFile",
        [](test::TempTree& tree) { tree.Link("sys/class/dax", "/dev/zero"); }, "HwlocFailed", "",
        "no regular file"},
