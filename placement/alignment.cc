@@ -149,11 +149,7 @@ struct Unit {
 class Judge {
  public:
   Judge(const AlignmentContext& context, const PlacedPod& pod, base::Diagnostics& diagnostics)
-      : context_(context), pod_(pod), diagnostics_(diagnostics) {
-    for (const auto& [key, device] : context.devices->devices) {
-      if (!LocalityOf(device, *context.topology).empty()) placed_resources_.insert(key.first);
-    }
-  }
+      : context_(context), pod_(pod), diagnostics_(diagnostics) {}
 
   // The NUMA nodes of several containers together, and the verdict on them.
   // Their memory is `pod_memory` if the pod has any of its own, which its containers share.
@@ -219,7 +215,7 @@ class Judge {
     }
     const bool should_have_a_place = !device->pci_address.empty() || device->unknown_node ||
                                      !device->numa_nodes.empty() ||
-                                     placed_resources_.contains(resource);
+                                     context_.placed_resources.contains(resource);
     if (should_have_a_place) unit.unplaced.push_back(fmt::format("{} {}", resource, id));
   }
 
@@ -359,7 +355,6 @@ class Judge {
   const AlignmentContext& context_;
   const PlacedPod& pod_;
   base::Diagnostics& diagnostics_;
-  std::set<std::string> placed_resources_;
 };
 
 bool Holds(const PlacedContainer& container) {
@@ -367,6 +362,17 @@ bool Holds(const PlacedContainer& container) {
 }
 
 }  // namespace
+
+std::set<std::string> PlacedResources(const hwinfo::Topology& topology,
+                                      const DeviceAccount& devices) {
+  std::set<std::string> placed;
+  for (const auto& [key, device] : devices.devices) {
+    if (!placed.contains(key.first) && !LocalityOf(device, topology).empty()) {
+      placed.insert(key.first);
+    }
+  }
+  return placed;
+}
 
 void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& pod_memory,
               PlacedPod& pod, base::Diagnostics& diagnostics) {

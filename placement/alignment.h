@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,10 +58,16 @@ struct Demand {
 // called misaligned without proof.
 int FewestNumaNodes(const Demand& demand, const std::vector<Installed>& nodes, int at_most);
 
+// Resources of which the place of a device is known.
+std::set<std::string> PlacedResources(const hwinfo::Topology& topology,
+                                      const DeviceAccount& devices);
+
+// What is the same for all pods, and is gone through once: a node may have thousands of both.
 struct AlignmentContext {
   const hwinfo::Topology* topology = nullptr;
   const DeviceAccount* devices = nullptr;
   std::vector<Installed> installed;
+  std::set<std::string> placed_resources;
   bool scope_is_pod = false;
   bool memory_is_static = false;
 };

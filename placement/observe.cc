@@ -268,6 +268,7 @@ class Observer {
     const AlignmentContext context{.topology = &facts_.topology,
                                    .devices = &devices_,
                                    .installed = InstalledOn(facts_.topology, devices_),
+                                   .placed_resources = PlacedResources(facts_.topology, devices_),
                                    .scope_is_pod = placement_.kubelet.topology_scope == "pod",
                                    .memory_is_static = HasStaticMemory(placement_.kubelet)};
     const CgroupsByUid cgroups =
