@@ -33,6 +33,28 @@ bool IsRecording(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_socket(status);
 }
 
+// Stands for a kubelet whose socket cannot be found in its tree.
+class Unreachable : public podresources::Client {
+ public:
+  explicit Unreachable(absl::Status why) : why_(std::move(why)) {}
+  absl::StatusOr<podresources::Assignments> Read() override { return why_; }
+  absl::StatusOr<podresources::Pod> Get(const std::string& /*namespace_name*/,
+                                        const std::string& /*name*/) override {
+    return why_;
+  }
+
+ private:
+  const absl::Status why_;
+};
+
+// The socket's path, of which neither links nor ".." lead out of the tree: outside is another
+// machine's kubelet, this host's.
+absl::StatusOr<std::string> SocketInTree(const base::FileTree& files, const std::string& root_dir) {
+  ASSIGN_OR_RETURN(const std::string real,
+                   files.RealPath(Join(root_dir, "pod-resources/kubelet.sock")));
+  return Join(files.root(), real);
+}
+
 // Every device id of the kubelet once: what it hands out, and what is held of what it no longer
 // lists. Devices of DRA drivers are "pool/device" of their driver.
 class DeviceJoin {
@@ -141,8 +163,13 @@ std::string AskedPath(const Sources& sources, const podresources::KubeletConfig&
 std::unique_ptr<podresources::Client> OpenClient(const Sources& sources,
                                                  const podresources::KubeletConfig& config,
                                                  base::Clock& clock) {
-  const std::string path = AskedPath(sources, config);
+  std::string path = AskedPath(sources, config);
   if (path.empty()) return nullptr;
+  if (!sources.podresources && sources.files->root() != "/") {
+    absl::StatusOr<std::string> inside = SocketInTree(*sources.files, config.root_dir);
+    if (!inside.ok()) return std::make_unique<Unreachable>(inside.status());
+    path = *std::move(inside);
+  }
   if (IsRecording(path)) return podresources::Replay(path);
   podresources::ConnectOptions options;
   options.socket = path;

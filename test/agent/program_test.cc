@@ -151,6 +151,39 @@ TEST_F(Program, LeavesWithCode1IfTheSocketIsThereAndNobodyAnswers) {
   EXPECT_THAT(result.out, HasSubstr("did not answer"));
 }
 
+TEST_F(Program, SendsNoControlSequenceToTheTerminalOnStderr) {
+  for (const std::string arguments :
+       {"--root \"$(printf '/no/\\033[31m\\nsuch')\"", "\"$(printf -- '--x\\033[31m')\""}) {
+    const Result wrong = DryRun(arguments);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.err, Not(HasSubstr("\x1b")));
+    EXPECT_EQ(Lines(wrong.err).size(), 1U) << wrong.err;
+  }
+}
+
+TEST_F(Program, LeavesWithCode1IfStdoutIsClosed) {
+  const Result result =
+      RunCommand("sh -c '" PLUMBLINE_AGENT " --dry-run " + Root() + Answers() + " >&-'");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("cannot write"));
+}
+
+// The links of a recorded tree, and its kubelet's --root-dir, mean the recorded machine's files.
+TEST_F(Program, DoesNotAskAKubeletOutsideOfTheTree) {
+  test::TempTree outside;
+  LeaveSocketBehind(outside.Path("kubelet.sock"));
+  const test::TempTree copy;
+  ASSERT_EQ(RunShell("cp -a " + node_->root() + "/. " + copy.root()), 0);
+  const std::string folder = copy.Path("var/lib/kubelet/pod-resources");
+  for (const std::string& target : {outside.root(), "../../../../../../.." + outside.root()}) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_symlink(target, folder);
+    const Result result = DryRun("--root " + copy.root());
+    EXPECT_EQ(result.exit_code, 0) << result.out;
+    EXPECT_THAT(result.out, HasSubstr("no kubelet at"));
+  }
+}
+
 TEST_F(Program, LeavesWithCode2AndOneLineOnWrongInput) {
   test::TempTree files;
   files.Put("broken.json", "{\"list\": 3").Put("no.xml", "<html/>");
