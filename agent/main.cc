@@ -70,9 +70,12 @@ bool Print(std::string_view text) {
          std::fflush(stdout) == 0;
 }
 
+// To stderr, and no matter if nobody can read it: fmt would throw.
+void Tell(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
+
 int Leave(const agent::Verdict& verdict) {
   for (const std::string& note : verdict.notes) {
-    fmt::print(stderr, "plumbline-agent: {}\n", agent::OneLine(note));
+    Tell("plumbline-agent: " + agent::OneLine(note));
   }
   return verdict.exit_code;
 }
@@ -116,7 +119,7 @@ int DryRun(const agent::Options& options) {
                facts->topology.devices.size(), observation.placement.pods.size(),
                observation.diagnostics.size(), facts->settled);
   if (!Print(Render(options, *facts, observation, verdict))) {
-    fmt::print(stderr, "plumbline-agent: cannot write the output\n");
+    Tell("plumbline-agent: cannot write the output");
     return agent::kExitPassing;
   }
   return options.output == agent::OutputFormat::kText ? verdict.exit_code : Leave(verdict);
@@ -131,7 +134,7 @@ int main(int argc, char** argv) {
   if (!line.options) {
     if (!line.err.empty()) {
       const std::string_view err = line.err;
-      fmt::print(stderr, "{}\n", agent::OneLine(err.substr(0, err.find_last_not_of('\n') + 1)));
+      Tell(agent::OneLine(err.substr(0, err.find_last_not_of('\n') + 1)));
     }
     return Print(line.out) ? line.exit_code : agent::kExitPassing;
   }

@@ -190,6 +190,10 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   if (!options.dry_run) {
     return Refuse("this version only shows a node and publishes nothing: give --dry-run");
   }
+  // As from a variable that is not set; an empty path must not mean that nobody is to be asked.
+  if (options.podresources && options.podresources->empty()) {
+    return Refuse("--podresources: the path is empty; see plumbline-agent --help");
+  }
   options.root_given = app.count("--root") > 0;
   Settle(flags, environment, options);
   return {.options = std::move(options), .exit_code = kExitOk, .out = "", .err = ""};

@@ -55,6 +55,10 @@ bool NextSet(std::vector<std::size_t>& chosen, std::size_t count) {
 }  // namespace
 
 std::vector<Installed> InstalledOn(const hwinfo::Topology& topology, const DeviceAccount& devices) {
+  std::map<int, std::map<std::string, std::int64_t>> devices_on;
+  for (const auto& [key, device] : devices.devices) {
+    for (const int node : LocalityOf(device, topology)) ++devices_on[node][device.resource];
+  }
   std::vector<Installed> installed;
   for (const hwinfo::NumaNode& node : topology.numa_nodes) {
     Installed here{.id = node.id, .cpus = node.cpus.size(), .memory = {}, .devices = {}};
@@ -62,9 +66,7 @@ std::vector<Installed> InstalledOn(const hwinfo::Topology& topology, const Devic
       here.memory[base::HugePagesResource(pages.page_bytes)] = BytesOf(pages);
     }
     here.memory["memory"] = BytesOutsideHugePages(node);
-    for (const auto& [key, device] : devices.devices) {
-      if (LocalityOf(device, topology).Contains(node.id)) ++here.devices[device.resource];
-    }
+    here.devices = std::move(devices_on[node.id]);
     installed.push_back(std::move(here));
   }
   return installed;

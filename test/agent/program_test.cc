@@ -168,6 +168,11 @@ TEST_F(Program, LeavesWithCode1IfStdoutIsClosed) {
   EXPECT_THAT(result.err, HasSubstr("cannot write"));
 }
 
+TEST_F(Program, KeepsItsExitCodeIfNobodyReadsStderr) {
+  EXPECT_EQ(RunShell(PLUMBLINE_AGENT " --dry-run --root /no/such 2>/dev/full"), 2);
+  EXPECT_EQ(RunShell(PLUMBLINE_AGENT " --dry-run --root /no/such 2>&-"), 2);
+}
+
 // The links of a recorded tree, and its kubelet's --root-dir, mean the recorded machine's files.
 TEST_F(Program, DoesNotAskAKubeletOutsideOfTheTree) {
   test::TempTree outside;
@@ -193,6 +198,7 @@ TEST_F(Program, LeavesWithCode2AndOneLineOnWrongInput) {
                                           Root() + "--podresources /no/such.sock",
                                           Root() + "--podresources " + files.Path("broken.json"),
                                           Root() + "--kubelet-config /no/such.yaml",
+                                          Root() + "--podresources ''",
                                           "-o picture",
                                           "--no-such-option"};
   for (const std::string& arguments : wrong) {
