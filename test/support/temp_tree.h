@@ -7,6 +7,7 @@
 namespace test {
 
 // A directory of its own that goes with the object; files are put in by name, folders come along.
+// Below TMPDIR if that is set, else in memory if there is plenty (/dev/shm), else in /tmp.
 class TempTree {
  public:
   TempTree();
