@@ -3,34 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 
 namespace base::internal {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = std::string_view(" \t\r\n\0", 5);
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 absl::StatusOr<int> ParseId(std::string_view text, std::string_view list) {
-  int id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc{} || end != text.data() + text.size() || id < 0) {
+  const std::optional<int> id = ParseNumber<int>(text);
+  if (!id || *id < 0) {
     return absl::InvalidArgumentError(
         fmt::format("\"{:.40}\" is no id (in the list \"{:.80}\")", text, list));
   }
-  if (id > kMaxId) {
+  if (*id > kMaxId) {
     return absl::InvalidArgumentError(
-        fmt::format("id {} is above {} (in the list \"{:.80}\")", id, kMaxId, list));
+        fmt::format("id {} is above {} (in the list \"{:.80}\")", *id, kMaxId, list));
   }
-  return id;
+  return *id;
 }
 
 void InsertRange(int from, int to, Words& words) {
@@ -49,11 +41,11 @@ void InsertRange(int from, int to, Words& words) {
 }  // namespace
 
 absl::StatusOr<Words> ParseIdList(std::string_view list) {
-  const std::string_view text = Trimmed(list);
+  const std::string_view text = Trim(list);
   Words words;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string_view part = Trimmed(text.substr(at, comma - at));
+    const std::string_view part = Trim(text.substr(at, comma - at));
     const std::size_t dash = part.find('-');
     ASSIGN_OR_RETURN(const int from, ParseId(part.substr(0, dash), text));
     int to = from;

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 
 namespace base {
 
@@ -138,7 +139,6 @@ absl::StatusOr<std::string> FileTree::Read(const std::string& path, std::int64_t
 
 absl::StatusOr<std::string> FileTree::ReadTrimmed(const std::string& path) const {
   ASSIGN_OR_RETURN(std::string content, Read(path));
-  constexpr std::string_view kBlank = std::string_view(" \t\r\n\0", 5);
   const std::size_t last = content.find_last_not_of(kBlank);
   content.resize(last == std::string::npos ? 0 : last + 1);
   return content;

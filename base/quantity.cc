@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "base/status_macros.h"
+#include "base/text.h"
 
 namespace base {
 namespace {
@@ -56,11 +54,9 @@ std::optional<Scale> ParseScale(std::string_view suffix) {
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
   std::string_view digits = suffix.substr(1);
   if (digits[0] == '+') digits.remove_prefix(1);
-  int exponent = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  if (exponent < -100 || exponent > 100) return std::nullopt;
-  return Scale{0, exponent};
+  const std::optional<int> exponent = ParseNumber<int>(digits);
+  if (!exponent || *exponent < -100 || *exponent > 100) return std::nullopt;
+  return Scale{0, *exponent};
 }
 
 // mantissa * 2^a * 10^b, rounded away from zero; nothing beyond int64.

@@ -8,10 +8,12 @@
 #include <string>
 #include <utility>
 
-#include "hwinfo/parse_number.h"
+#include "base/text.h"
 
 namespace hwinfo {
 namespace {
+
+using base::ParseNumber;
 
 constexpr char kPlatform[] = "sys/devices/platform";
 constexpr char kKfdNodes[] = "sys/class/kfd/kfd/topology/nodes";

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "base/file_tree.h"
+#include "base/text.h"
 #include "hwinfo/mig.h"
 #include "hwinfo/nvidia_procfs.h"
-#include "hwinfo/parse_number.h"
 
 namespace hwinfo {
 namespace {
+
+using base::ParseNumber;
 
 // What a grammar needs to answer.
 struct Machine {
@@ -47,7 +49,7 @@ std::optional<int> ParseDigits(std::string_view text) {
 }
 
 // The number after `prefix`, if that is all there is: "nvidia3".
-std::optional<int> NumberAfter(std::string_view text, std::string_view prefix) {
+std::optional<int> DigitsAfter(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? ParseDigits(text.substr(prefix.size())) : std::nullopt;
 }
 
@@ -105,7 +107,7 @@ Answer NvidiaUuid(const Machine& machine, std::string_view id) {
   std::optional<int> replica;
   std::string_view uuid = TakeReplica(id, replica);
   if (uuid.size() > kUuidLength) {
-    if (const auto share = NumberAfter(uuid.substr(kUuidLength), "-")) {
+    if (const auto share = DigitsAfter(uuid.substr(kUuidLength), "-")) {
       replica = share;
       uuid = uuid.substr(0, kUuidLength);
     }
@@ -143,17 +145,17 @@ Answer GkeName(const Machine& machine, std::string_view id) {
     return part;
   };
   if (id.ends_with('/')) return std::nullopt;
-  const auto minor = NumberAfter(take(), "nvidia");
+  const auto minor = DigitsAfter(take(), "nvidia");
   if (!minor) return std::nullopt;
   std::optional<int> replica;
   std::optional<std::string> partition;
   std::string_view part = take();
-  if (NumberAfter(part, "gi")) {
+  if (DigitsAfter(part, "gi")) {
     partition = std::string(part);
     part = take();
   }
   if (!part.empty()) {
-    replica = NumberAfter(part, "vgpu");
+    replica = DigitsAfter(part, "vgpu");
     if (!replica) return std::nullopt;
   }
   if (!id.empty()) return std::nullopt;
@@ -178,7 +180,7 @@ ResolvedDevice ByPartition(const Topology& topology, std::string_view name) {
 
 // "amdgpu_xcp_30".
 Answer AmdPartition(const Machine& machine, std::string_view id) {
-  if (!NumberAfter(id, "amdgpu_xcp_")) return std::nullopt;
+  if (!DigitsAfter(id, "amdgpu_xcp_")) return std::nullopt;
   return ByPartition(machine.topology, id);
 }
 
@@ -197,7 +199,7 @@ ResolvedDevice ByDrmName(const Machine& machine, const std::string& name) {
   if (!path.ok()) return Unresolved(std::string(path.status().message()));
   const std::string_view last = std::string_view(*path).substr(path->rfind('/') + 1);
   if (const auto address = ParsePciAddress(last)) return ByAddress(machine, *address);
-  if (NumberAfter(last, "amdgpu_xcp_")) return ByPartition(machine.topology, last);
+  if (DigitsAfter(last, "amdgpu_xcp_")) return ByPartition(machine.topology, last);
   return Unresolved(fmt::format("{} belongs to {}, which is no PCI function", name, *path));
 }
 
@@ -206,7 +208,7 @@ Answer IntelCard(const Machine& machine, std::string_view id) {
   const std::size_t dash = id.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
   const auto share = ParseDigits(id.substr(dash + 1));
-  if (!share || !NumberAfter(id.substr(0, dash), "card")) return std::nullopt;
+  if (!share || !DigitsAfter(id.substr(0, dash), "card")) return std::nullopt;
   ResolvedDevice device = ByDrmName(machine, std::string(id.substr(0, dash)));
   device.replica = share;
   return device;

@@ -10,11 +10,13 @@
 #include "absl/status/status.h"
 #include "base/file_tree.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "hwinfo/nvidia_procfs.h"
-#include "hwinfo/parse_number.h"
 
 namespace hwinfo {
 namespace {
+
+using base::ParseNumber;
 
 constexpr char kCapabilities[] = "proc/driver/nvidia/capabilities";
 

@@ -11,10 +11,12 @@
 #include "absl/status/status.h"
 #include "base/cpu_set.h"
 #include "base/status_macros.h"
-#include "hwinfo/parse_number.h"
+#include "base/text.h"
 
 namespace hwinfo {
 namespace {
+
+using base::ParseNumber;
 
 using Bytes = std::map<int, std::int64_t>;
 

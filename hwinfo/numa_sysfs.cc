@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "hwinfo/sysfs_values.h"
 
 namespace hwinfo {
@@ -153,7 +154,7 @@ void ReadHugePages(const FileTree& root, const std::string& folder, NumaNode& no
 
 // The numbers of a distance row; nothing if one of them is none.
 std::optional<std::vector<int>> ParseRow(std::string_view text) {
-  constexpr std::string_view kBlank = std::string_view(" \t\r\n\0", 5);
+  using base::kBlank;
   std::vector<int> row;
   for (std::size_t at = text.find_first_not_of(kBlank); at != std::string_view::npos;
        at = text.find_first_not_of(kBlank, at)) {

@@ -7,20 +7,16 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "hwinfo/parse_number.h"
+#include "base/text.h"
 
 namespace hwinfo {
 namespace {
 
+using base::ParseNumber;
+using base::Trim;
+
 constexpr char kGpus[] = "proc/driver/nvidia/gpus";
 constexpr std::int64_t kMaxBytes = 64 << 10;
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 // The value of "Key:   value", the form of all of the driver's files; "" if there is none.
 std::string_view ValueOf(std::string_view text, std::string_view key) {

@@ -12,12 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "hwinfo/amd_kfd.h"
 #include "hwinfo/nvidia_procfs.h"
-#include "hwinfo/parse_number.h"
+#include "hwinfo/sysfs_values.h"
 
 namespace hwinfo {
 namespace {
+
+using base::ParseNumber;
 
 constexpr char kDevices[] = "sys/bus/pci/devices";
 constexpr std::uint16_t kIntel = 0x8086;
@@ -36,25 +39,6 @@ constexpr std::uint32_t kOtherBridge = 0x0680;   // NVSwitch
 constexpr std::uint32_t kCoprocessor = 0x0b40;
 constexpr std::uint32_t kProcessingAccelerator = 0x1200;  // AMD MI300 and later, Gaudi
 constexpr std::uint32_t kBridges = 0x06;
-
-// The kernel's mask format: 32-bit words in hexadecimal, the highest first, "00000001,ffff0000".
-absl::StatusOr<base::CpuSet> ParseCpuMask(std::string_view mask) {
-  base::CpuSet cpus;
-  for (int first = 0; !mask.empty(); first += 32) {
-    const std::size_t comma = mask.rfind(',');
-    const std::size_t start = comma == std::string_view::npos ? 0 : comma + 1;
-    const auto word = ParseNumber<std::uint32_t>(mask.substr(start), 16);
-    if (!word || first > base::kMaxId) {
-      return absl::InvalidArgumentError(
-          fmt::format("\"{}\" is no CPU mask", mask.substr(start).substr(0, 40)));
-    }
-    for (int bit = 0; bit < 32; ++bit) {
-      if (((*word >> bit) & 1) != 0) cpus.Insert(first + bit);
-    }
-    mask = mask.substr(0, comma == std::string_view::npos ? 0 : comma);
-  }
-  return cpus;
-}
 
 // Reads one machine's functions. Bridges are shared by many functions, so their NUMA nodes are
 // kept.

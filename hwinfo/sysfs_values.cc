@@ -2,21 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <system_error>
-
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 
 namespace hwinfo {
 namespace {
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = std::string_view(" \t\r\n\0", 5);
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 template <class Set>
 absl::StatusOr<Set> ReadList(const base::FileTree& root, const std::string& path) {
@@ -30,30 +21,25 @@ absl::StatusOr<Set> ReadList(const base::FileTree& root, const std::string& path
 }  // namespace
 
 std::optional<std::int64_t> ParseInteger(std::string_view text) {
-  text = Trimmed(text);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return base::ParseNumber<std::int64_t>(base::Trim(text));
 }
 
 absl::StatusOr<base::CpuSet> ParseCpuMask(std::string_view mask) {
-  const std::string_view text = Trimmed(mask);
+  const std::string_view text = base::Trim(mask);
   base::CpuSet cpus;
-  std::int64_t base = 0;
-  for (std::size_t end = text.size() + 1; end > 0; base += 32) {
+  std::int64_t first = 0;
+  for (std::size_t end = text.size() + 1; end > 0; first += 32) {
     const std::size_t comma = end < 2 ? std::string_view::npos : text.rfind(',', end - 2);
     const std::size_t start = comma == std::string_view::npos ? 0 : comma + 1;
     const std::string_view group = text.substr(start, end - 1 - start);
-    std::uint32_t bits = 0;
-    const auto [stop, error] = std::from_chars(group.data(), group.data() + group.size(), bits, 16);
-    if (error != std::errc{} || stop != group.data() + group.size() || group.size() > 8) {
+    const auto bits = base::ParseNumber<std::uint32_t>(group, 16);
+    if (!bits || group.size() > 8) {
       return absl::InvalidArgumentError(fmt::format("\"{:.60}\" is no CPU mask", text));
     }
     for (int bit = 0; bit < 32; ++bit) {
-      if (((bits >> bit) & 1) != 0 && !cpus.Insert(base + bit)) {
+      if (((*bits >> bit) & 1) != 0 && !cpus.Insert(first + bit)) {
         return absl::InvalidArgumentError(
-            fmt::format("CPU {} of a mask is above {}", base + bit, base::kMaxId));
+            fmt::format("CPU {} of a mask is above {}", first + bit, base::kMaxId));
       }
     }
     end = start;
@@ -90,11 +76,8 @@ absl::StatusOr<base::CpuSet> ReadCpuListOrMask(const base::FileTree& root, const
 std::optional<int> NumberAfter(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  int number = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  if (!base::CpuSet::Fits(number)) return std::nullopt;
-  return number;
+  const std::optional<int> number = base::ParseNumber<int>(name);
+  return number && base::CpuSet::Fits(*number) ? number : std::nullopt;
 }
 
 void NoteUnreadable(const std::string& path, const absl::Status& cause,

@@ -2,7 +2,6 @@
 // its start.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "base/quantity.h"
+#include "base/text.h"
 #include "podresources/kubelet_config.h"
 #include "podresources/kubelet_state.h"
 
@@ -94,10 +94,7 @@ void CheckReservedMemory(const KubeletConfig& config, base::Diagnostics& found) 
 // As Go's strconv.Atoi, on 64-bit machines.
 std::optional<std::int64_t> ParseInt(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return base::ParseNumber<std::int64_t>(text);
 }
 
 void CheckNumaNodes(const KubeletConfig& config, int numa_nodes, base::Diagnostics& found) {

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 namespace podresources {
 namespace {
@@ -170,16 +171,13 @@ class FieldReader {
     const YamlValue* node = element.Find("numaNode");
     const YamlValue* limits = element.Find("limits");
     if (limits == nullptr || limits->kind != Kind::kMap) return false;
-    int id = 0;  // Go's zero value: numaNode may be left out
-    if (node != nullptr) {
-      const char* const end = node->text.data() + node->text.size();
-      const auto [stop, error] = std::from_chars(node->text.data(), end, id);
-      if (error != std::errc() || stop != end || !base::NumaMask::Fits(id)) return false;
-    }
+    // Go's zero value: numaNode may be left out.
+    const std::optional<int> id = node == nullptr ? 0 : base::ParseNumber<int>(node->text);
+    if (!id || !base::NumaMask::Fits(*id)) return false;
     for (const auto& [type, amount] : limits->map) {
       const absl::StatusOr<std::int64_t> bytes = base::ParseQuantity(amount.text);
       if (!bytes.ok() || *bytes < 0) return false;
-      reserved.push_back({id, type, *bytes});
+      reserved.push_back({*id, type, *bytes});
     }
     return true;
   }

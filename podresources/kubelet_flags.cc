@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
+
 namespace podresources {
 namespace {
 
@@ -41,12 +43,6 @@ constexpr std::array kFieldFlags = {
     FieldFlag{"feature-gates", "featureGates", Form::kMap},
 };
 
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
@@ -63,8 +59,8 @@ bool AddPairs(const std::vector<std::string_view>& parts, char separator, YamlVa
     if (part.empty()) continue;
     const std::size_t middle = part.find(separator);
     if (middle == std::string_view::npos) return false;
-    map.map[std::string(Trim(part.substr(0, middle)))] =
-        YamlValue::Scalar(std::string(Trim(part.substr(middle + 1))));
+    map.map[std::string(base::Trim(part.substr(0, middle)))] =
+        YamlValue::Scalar(std::string(base::Trim(part.substr(middle + 1))));
   }
   return true;
 }
@@ -163,7 +159,7 @@ std::vector<std::string> ParseArgumentsFile(const std::string& text) {
   }};
   std::vector<std::string> arguments;
   for (const std::string_view raw : Split(text, '\n')) {
-    std::string line(Trim(raw.substr(0, raw.find('\r'))));
+    std::string line(base::Trim(raw.substr(0, raw.find('\r'))));
     if (!line.starts_with('-')) continue;
     for (const auto& [variable, folder] : kVariables) {
       for (std::size_t at = line.find(variable); at != std::string::npos;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/text.h"
 
 namespace podresources {
 namespace {
@@ -17,13 +17,6 @@ namespace {
 constexpr std::int64_t kMaxCommandLine = std::int64_t{1} << 20;
 // USER_HZ: the unit of times in /proc, 100 on every architecture that runs a kubelet.
 constexpr std::int64_t kTicksPerSecond = 100;
-
-std::optional<std::int64_t> ParseInteger(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -45,7 +38,8 @@ std::optional<std::int64_t> ReadBootTime(const base::FileTree& root) {
   const absl::StatusOr<std::string> text = root.Read("proc/stat");
   if (!text.ok()) return std::nullopt;
   for (const std::string& line : Split(*text, '\n')) {
-    if (line.starts_with("btime ")) return ParseInteger(std::string_view(line).substr(6));
+    if (!line.starts_with("btime ")) continue;
+    return base::ParseNumber<std::int64_t>(std::string_view(line).substr(6));
   }
   return std::nullopt;
 }
@@ -60,7 +54,7 @@ std::optional<std::int64_t> ReadStartTicks(const base::FileTree& root, int pid) 
   const std::vector<std::string> fields = Split(std::string_view(*text).substr(name_end + 2), ' ');
   constexpr std::size_t kStartTime = 22 - 3;  // the first field here is number 3
   if (fields.size() <= kStartTime) return std::nullopt;
-  const std::optional<std::int64_t> ticks = ParseInteger(fields[kStartTime]);
+  const std::optional<std::int64_t> ticks = base::ParseNumber<std::int64_t>(fields[kStartTime]);
   if (!ticks || *ticks < 0 || *ticks > INT64_MAX / 1000) return std::nullopt;
   return ticks;
 }
@@ -74,7 +68,7 @@ struct Candidate {
 };
 
 std::optional<Candidate> ReadCandidate(const base::FileTree& root, const std::string& name) {
-  const std::optional<std::int64_t> pid = ParseInteger(name);
+  const std::optional<std::int64_t> pid = base::ParseNumber<std::int64_t>(name);
   if (!pid || *pid <= 0 || *pid > INT32_MAX) return std::nullopt;
   // A process that ended meanwhile or may not be read is one that does not show.
   const absl::StatusOr<std::string> cmdline =

@@ -6,12 +6,12 @@
 #include <rapidjson/error/en.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "podresources/kubelet_state.h"
 
 namespace podresources {
@@ -139,13 +139,6 @@ absl::StatusOr<base::NumaMask> ReadNumaNodes(const Value* array, std::string_vie
   return nodes;
 }
 
-std::optional<std::int64_t> ParseInteger(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Kubelet 1.37 writes everything a second time, as text under "data", and goes by that one.
 absl::StatusOr<bool> ParseNested(const Value& document, Document& nested) {
   const Value* data = Find(document, "data");
@@ -265,7 +258,8 @@ absl::Status ReadMachineState(const Value& root, MemoryManagerState& state) {
   return ForEachMember(Find(root, "machineState"), "machineState",
                        [&](const std::string& key, const Value& value) -> absl::Status {
                          const std::string where = Below("machineState", key);
-                         const std::optional<std::int64_t> id = ParseInteger(key);
+                         const std::optional<std::int64_t> id =
+                             base::ParseNumber<std::int64_t>(key);
                          if (!id || !base::NumaMask::Fits(*id))
                            return Wrong(where, "is no NUMA node id");
                          ASSIGN_OR_RETURN(MemoryNode node, ReadMemoryNode(value, where));
@@ -322,7 +316,7 @@ absl::Status ReadDeviceIds(const Value* ids, const std::string& resource, const 
     return AddDevices(*ids, resource, std::nullopt, where, devices);
   }
   return ForEachMember(ids, where, [&](const std::string& key, const Value& list) -> absl::Status {
-    std::optional<std::int64_t> node = ParseInteger(key);
+    std::optional<std::int64_t> node = base::ParseNumber<std::int64_t>(key);
     if (!node) return Wrong(Below(where, key), "is no NUMA node id");
     if (*node == -1) node = std::nullopt;
     if (list.IsNull()) return absl::OkStatus();

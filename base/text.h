@@ -5,7 +5,18 @@
 #include <string_view>
 #include <system_error>
 
-namespace hwinfo {
+// How files of the kernel, of drivers and of the kubelet are taken apart.
+namespace base {
+
+// White space and NULs: what may stand around a value in sysfs and procfs.
+inline constexpr std::string_view kBlank = std::string_view(" \t\r\n\0", 5);
+
+// Without the blanks at both ends.
+inline std::string_view Trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
 
 // A whole text as a number, nothing else around it; nothing if it is none or does not fit.
 template <class Number>
@@ -17,4 +28,4 @@ std::optional<Number> ParseNumber(std::string_view text, int base = 10) {
   return value;
 }
 
-}  // namespace hwinfo
+}  // namespace base
