@@ -165,7 +165,8 @@ std::optional<ContainerCgroup> Walk::ReadContainer(const std::string& path, cons
   ReadResident(path, container);
   // A container that ended meanwhile has no files any more, and its ancestors' sets are not its
   // own.
-  if (root_.Exists(fmt::format("{}/{}", Tree().path, path))) return container;
+  const absl::StatusOr<base::FileInfo> still = root_.Stat(fmt::format("{}/{}", Tree().path, path));
+  if (!absl::IsNotFound(still.status())) return container;
   found_.diagnostics.resize(reports);
   return std::nullopt;
 }

@@ -27,8 +27,11 @@ absl::StatusOr<std::vector<int>> MinorsWithInstances(const base::FileTree& root)
   for (const std::string& name : names) {
     if (!name.starts_with("gpu")) continue;
     const auto minor = ParseNumber<int>(std::string_view(name).substr(3));
+    if (!minor) continue;
     const auto entries = root.List(fmt::format("{}/{}/mig", kCapabilities, name));
-    if (!minor || !entries.ok()) continue;
+    if (absl::IsNotFound(entries.status())) continue;
+    // A GPU that may have instances: the only other one would not be the only one.
+    if (!entries.ok()) return entries.status();
     if (std::ranges::any_of(*entries, [](const std::string& e) { return e.starts_with("gi"); })) {
       minors.push_back(*minor);
     }

@@ -105,14 +105,14 @@ std::optional<int> Reader::ReadNumaNode(const std::string& folder) const {
 }
 
 base::CpuSet Reader::ReadLocalCpus(const std::string& folder, const PciAddress& address) {
-  absl::StatusOr<std::string> text = root_.ReadTrimmed(folder + "/local_cpulist");
-  absl::StatusOr<base::CpuSet> cpus = base::CpuSet();
-  if (text.ok()) {
-    cpus = base::CpuSet::Parse(*text);
-  } else if (text = root_.ReadTrimmed(folder + "/local_cpus"); text.ok()) {
-    cpus = ParseCpuMask(*text);
-  }
+  const auto read = [&](const char* name, const auto& parse) -> absl::StatusOr<base::CpuSet> {
+    ASSIGN_OR_RETURN(const std::string text, root_.ReadTrimmed(folder + name));
+    return parse(text);
+  };
+  absl::StatusOr<base::CpuSet> cpus = read("/local_cpulist", base::CpuSet::Parse);
+  if (absl::IsNotFound(cpus.status())) cpus = read("/local_cpus", ParseCpuMask);
   if (cpus.ok()) return *std::move(cpus);
+  if (absl::IsNotFound(cpus.status())) return {};
   Report("PciFunctionIncomplete", address,
          fmt::format("its local CPUs: {}", std::string(cpus.status().message())));
   return {};
@@ -221,6 +221,10 @@ std::optional<PciDevice> Reader::Read(const std::string& name, const PciAddress&
   if (const auto entries = root_.List(folder); entries.ok()) {
     ReadFunctions(folder, *entries, device);
     device.names = ReadNames(folder, *entries);
+  } else {
+    Report("PciFunctionIncomplete", address,
+           fmt::format("its names and virtual functions: {}",
+                       std::string(entries.status().message())));
   }
   SettleLocality(device);
   return device;

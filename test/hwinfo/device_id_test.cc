@@ -122,6 +122,16 @@ TEST(DeviceId, ResolvesAMigUuidWhereASingleGpuHasInstances) {
   ExpectUnresolved(Resolve(mig, &root), "2 GPUs have instances");
 }
 
+TEST(DeviceId, LeavesAMigUuidUnresolvedWhereAnotherGpuMayHaveInstances) {
+  const std::string mig = "MIG-5f3c1a2b-1111-2222-3333-444455556666";
+  test::TempTree tree;
+  const std::string capabilities = "proc/driver/nvidia/capabilities/";
+  tree.Put(capabilities + "gpu0/mig/gi3/ci0/access", "DeviceFileMinor: 30\n")
+      .Link(capabilities + "gpu1/mig", "mig");  // a link to itself cannot be looked into
+  const base::FileTree root = tree.Open();
+  ExpectUnresolved(Resolve(mig, &root), "gpu1/mig");
+}
+
 TEST(DeviceId, ResolvesGkesNamesByTheMinorAndNotByTheOrderOfAddresses) {
   EXPECT_EQ(Resolve("nvidia0"), At("0000:3b:00.0"));
   EXPECT_EQ(Resolve("nvidia1"), At("0000:1b:00.0"));

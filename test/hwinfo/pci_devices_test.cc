@@ -13,6 +13,7 @@ namespace {
 
 using base::NumaMask;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
@@ -327,6 +328,17 @@ TEST(PciDevices, ReadsTheMaskOfLocalCpusWhereThereIsNoList) {
       Put(tree, {.address = "0000:1b:00.0", .where = "pci0000:17", .class_code = "0x030200"});
   tree.Put(folder + "/local_cpus", "0000,000000ff,ff000000,00000001\n");
   EXPECT_EQ(Read(tree).devices.at(0).local_cpus.ToString(), "0,56-71");
+}
+
+TEST(PciDevices, TellsLocalCpusThatItCannotReadFromNone) {
+  test::TempTree tree;
+  const std::string folder =
+      Put(tree, {.address = "0000:1b:00.0", .where = "pci0000:17", .class_code = "0x030200"});
+  tree.Folder(folder + "/local_cpulist");
+  const Found found = Read(tree);
+  EXPECT_THAT(found.devices.at(0).local_cpus, IsEmpty());
+  EXPECT_THAT(found.diagnostics,
+              Contains(Says("PciFunctionIncomplete", "0000:1b:00.0", "local_cpulist: it is no")));
 }
 
 TEST(PciDevices, FindsTheInterfaceOfAVirtioCardBelowItsVirtioDevice) {
