@@ -14,6 +14,7 @@
 #include "agent/picture_model.h"
 #include "agent/picture_node.h"
 #include "agent/text_layout.h"
+#include "placement/amounts.h"
 
 namespace agent {
 namespace {
@@ -50,7 +51,9 @@ std::vector<std::string> HardwareParts(const hwinfo::Topology& topology, const G
     cores.insert({cpu.socket, cpu.siblings.empty() ? -1 - cpu.id : cpu.siblings.First()});
   }
   std::int64_t bytes = 0;
-  for (const hwinfo::NumaNode& node : topology.numa_nodes) bytes += node.memory_bytes.value_or(0);
+  for (const hwinfo::NumaNode& node : topology.numa_nodes) {
+    bytes = placement::SaturatingAdd(bytes, node.memory_bytes.value_or(0));
+  }
   std::vector<std::string> parts;
   if (!topology.architecture.empty()) parts.push_back(Clean(topology.architecture, glyphs));
   parts.push_back(Count(static_cast<int>(topology.sockets.size()), "socket"));

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "placement/amounts.h"
+
 namespace agent {
 namespace {
 
@@ -122,7 +124,8 @@ std::map<int, PodView> SplitPod(const placement::PlacedPod& pod, const hwinfo::T
 void MergeMemory(PodView& part) {
   std::map<std::pair<std::string, base::NumaMask>, std::int64_t> sums;
   for (const placement::PlacedMemory& block : part.memory) {
-    sums[{block.type, block.numa_nodes}] += block.bytes;
+    std::int64_t& sum = sums[{block.type, block.numa_nodes}];
+    sum = placement::SaturatingAdd(sum, block.bytes);
   }
   part.memory.clear();
   for (const auto& [key, bytes] : sums) {

@@ -14,6 +14,7 @@
 
 #include "agent/picture_devices.h"
 #include "base/quantity.h"
+#include "placement/amounts.h"
 
 namespace agent {
 namespace {
@@ -123,6 +124,17 @@ void DrawToGive(const Drawing& drawing, const NodeView& view, const std::string&
       fmt::format("{} of {} to give", HumanBytes(*memory->free), HumanBytes(memory->allocatable)));
 }
 
+void DrawHugePages(const Drawing& drawing, const hwinfo::HugePages& pages) {
+  const std::string label = base::FormatBytes(pages.page_bytes) + " pages";
+  const std::string size = drawing.canvas.glyphs().dot + HumanBytes(placement::BytesOf(pages));
+  if (pages.free < 0) {  // hwloc's XML does not say
+    Row(drawing, label, {{fmt::format("{}{}", pages.total, size)}});
+    return;
+  }
+  BarRow(drawing, label, UsedShare(pages.free, pages.total),
+         fmt::format("{} of {} free{}", pages.free, pages.total, size));
+}
+
 void DrawMemory(const Drawing& drawing, const NodeView& view) {
   const hwinfo::NumaNode& node = *view.hardware;
   const std::string kind =
@@ -143,10 +155,7 @@ void DrawMemory(const Drawing& drawing, const NodeView& view) {
   DrawToGive(drawing, view, "memory");
   for (const hwinfo::HugePages& pages : node.huge_pages) {
     if (pages.total <= 0) continue;
-    const std::string size = base::FormatBytes(pages.page_bytes);
-    BarRow(drawing, size + " pages", UsedShare(pages.free, pages.total),
-           fmt::format("{} of {} free{}{}", pages.free, pages.total, drawing.canvas.glyphs().dot,
-                       HumanBytes(pages.total * pages.page_bytes)));
+    DrawHugePages(drawing, pages);
     DrawToGive(drawing, view, base::HugePagesResource(pages.page_bytes));
   }
   if (view.placed != nullptr && view.placed->memory_group &&
@@ -249,7 +258,9 @@ void DrawPods(const Drawing& drawing, const std::vector<PodView>& pods) {
     }
     ++folded;
     cpus += pod.cpus.size();
-    for (const placement::PlacedMemory& block : pod.memory) bytes += block.bytes;
+    for (const placement::PlacedMemory& block : pod.memory) {
+      bytes = placement::SaturatingAdd(bytes, block.bytes);
+    }
   }
   if (folded == 0) return;
   std::string text =

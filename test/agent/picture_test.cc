@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -214,6 +216,29 @@ TEST(Picture, SaysWhatAConditionSumsUpOnlyOnce) {
   EXPECT_THAT(text, HasSubstr("x/cpu_manager_state does not exist"));
   EXPECT_THAT(text, Not(HasSubstr("FilesMissing")));
   EXPECT_THAT(text, HasSubstr("Drifted"));
+}
+
+TEST(Picture, DoesNotCountFreeHugePagesThatNobodyCounted) {
+  hwinfo::Topology topology = test::ExampleTopology();
+  topology.numa_nodes[0].huge_pages = {{.page_bytes = 1 << 30, .total = 16, .free = -1}};
+  const std::string text = Draw(topology, test::HardwareOnly(topology));
+  EXPECT_THAT(text, HasSubstr("1Gi pages  16 · 16 GiB"));
+  EXPECT_THAT(text, Not(HasSubstr("-1 of")));
+}
+
+TEST(Picture, AddsUpAbsurdAmounts) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  hwinfo::Topology topology = test::ExampleTopology();
+  for (hwinfo::NumaNode& node : topology.numa_nodes) {
+    node.memory_bytes = kMost;
+    node.huge_pages = {{.page_bytes = 1 << 30, .total = kMost, .free = 0}};
+  }
+  placement::Observation observation = WithPods(30);
+  for (placement::PlacedPod& pod : observation.placement.pods) {
+    const placement::PlacedMemory block = {.type = "memory", .bytes = kMost, .numa_nodes = {0}};
+    pod.containers[0].memory = {block, block};
+  }
+  EXPECT_THAT(Draw(topology, observation), HasSubstr("8 EiB"));
 }
 
 TEST(Picture, OfNothingKnownIsStillAPicture) {
