@@ -187,12 +187,6 @@ std::string Pad(std::string text, int width) {
   return text;
 }
 
-std::string PadLeft(std::string text, int width) {
-  const int missing = width - Width(text);
-  if (missing > 0) text.insert(0, static_cast<std::size_t>(missing), ' ');
-  return text;
-}
-
 std::string Truncate(const std::string& text, int width, const Glyphs& glyphs) {
   if (Width(text) <= width) return text;
   const int kept = width - Width(glyphs.ellipsis);

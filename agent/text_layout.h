@@ -51,7 +51,6 @@ std::string Clean(std::string_view text, const Glyphs& glyphs);
 std::string OneLine(std::string_view text);
 
 std::string Pad(std::string text, int width);
-std::string PadLeft(std::string text, int width);
 std::string Truncate(const std::string& text, int width, const Glyphs& glyphs);
 // At blanks; a word longer than a line is cut into pieces, after a '/' if it has one. Never empty.
 std::vector<std::string> Wrap(std::string_view text, int width);
