@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <cstddef>
+#include <optional>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "base/text.h"
 
 namespace base {
 namespace {
@@ -29,18 +31,43 @@ bool TakeFraction(std::string_view& rest, int& millis) {
   return digits > 0;
 }
 
+// Digits alone: no sign, no blanks.
+std::optional<int> Digits(std::string_view text) {
+  if (text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  return ParseNumber<int>(text);
+}
+
 bool TakeOffset(std::string_view rest, std::chrono::minutes& offset) {
   if (rest == "Z" || rest == "z") return true;
-  int hours = 0;
-  int minutes = 0;
-  int used = 0;
-  const std::string text(rest.empty() ? "" : rest.substr(1));
-  if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') ||
-      std::sscanf(text.c_str(), "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5) {
-    return false;
-  }
-  offset = (std::chrono::hours(hours) + std::chrono::minutes(minutes)) * (rest[0] == '-' ? -1 : 1);
+  if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') || rest[3] != ':') return false;
+  const std::optional<int> hours = Digits(rest.substr(1, 2));
+  const std::optional<int> minutes = Digits(rest.substr(4, 2));
+  if (!hours || !minutes || *hours > 23 || *minutes > 59) return false;
+  offset =
+      (std::chrono::hours(*hours) + std::chrono::minutes(*minutes)) * (rest[0] == '-' ? -1 : 1);
   return true;
+}
+
+// "2026-11-29T12:00:00", cut at its fixed places.
+std::optional<std::chrono::sys_seconds> ParseSeconds(std::string_view text) {
+  if (text.size() != 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':' ||
+      std::string_view("Tt ").find(text[10]) == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::optional<int> year = Digits(text.substr(0, 4));
+  const std::optional<int> month = Digits(text.substr(5, 2));
+  const std::optional<int> day = Digits(text.substr(8, 2));
+  const std::optional<int> hour = Digits(text.substr(11, 2));
+  const std::optional<int> minute = Digits(text.substr(14, 2));
+  const std::optional<int> second = Digits(text.substr(17, 2));
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  // 60 is a leap second.
+  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  return std::chrono::sys_days(date) + std::chrono::hours(*hour) + std::chrono::minutes(*minute) +
+         std::chrono::seconds(*second);
 }
 
 }  // namespace
@@ -56,33 +83,14 @@ std::string FormatTime(Time time) {
 }
 
 absl::StatusOr<Time> ParseTime(std::string_view text) {
-  int year = 0;
-  int month = 0;
-  int day = 0;
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
-  int used = 0;
-  const std::string copy(text.substr(0, 64));
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &year, &month, &day, &hour,
-                  &minute, &second, &used) != 6 ||
-      used != 19) {
-    return NoTime(text);
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-      second > 60) {
-    return NoTime(text);
-  }
-  std::string_view rest = std::string_view(copy).substr(static_cast<std::size_t>(used));
+  constexpr std::size_t kSeconds = 19;  // characters up to the fraction
+  const auto seconds = ParseSeconds(text.substr(0, kSeconds));
+  if (!seconds) return NoTime(text);
+  std::string_view rest = text.substr(kSeconds);
   int millis = 0;
   std::chrono::minutes offset{0};
   if (!TakeFraction(rest, millis) || !TakeOffset(rest, offset)) return NoTime(text);
-  return Time(std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
-              std::chrono::minutes(minute) - offset + std::chrono::seconds(second) +
-              milliseconds(millis));
+  return *seconds - offset + milliseconds(millis);
 }
 
 Time SystemClock::Now() {
