@@ -1,0 +1,95 @@
+// The documents say what the sources do. Tests run in the project's root.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+namespace {
+
+using testing::HasSubstr;
+using testing::IsSubsetOf;
+using testing::SizeIs;
+
+std::string Slurp(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// All files of a folder with this ending, one behind the other.
+std::string SlurpAll(const std::string& folder, const std::string& ending) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ending) text += Slurp(entry.path());
+  }
+  return text;
+}
+
+// What the first group of a pattern finds.
+std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match) {
+    found.insert((*match)[1]);
+  }
+  return found;
+}
+
+// Codes of diagnostics: a string of its own, in CamelCase of two words or more, as the first value
+// of a list or call.
+std::set<std::string> CodesOf(const std::string& room) {
+  return Matches(SlurpAll(room, ".cc"),
+                 R"re((?:code = |\(|\{|diagnostics, )\s*"((?:[A-Z][a-z0-9]+){2,})")re");
+}
+
+// The words in backticks in the first column of a document's tables.
+std::set<std::string> FirstColumn(const std::string& document) {
+  std::set<std::string> words;
+  for (const std::string& cell : Matches(document, R"(\n\| (`[^|]*) \|)")) {
+    words.merge(Matches(cell, R"(`([^`]+)`)"));
+  }
+  return words;
+}
+
+TEST(Documents, NameEachDiagnosticOfARoom) {
+  const std::set<std::string> hwinfo = CodesOf("hwinfo");
+  EXPECT_GE(hwinfo.size(), 17U);
+  EXPECT_THAT(hwinfo, IsSubsetOf(FirstColumn(Slurp("docs/hwinfo.md"))));
+  std::set<std::string> kubelet = CodesOf("podresources");
+  kubelet.merge(CodesOf("agent"));
+  EXPECT_GE(kubelet.size(), 25U);
+  EXPECT_THAT(kubelet,
+              IsSubsetOf(FirstColumn(Slurp("docs/podresources.md") + Slurp("docs/kubelet.md"))));
+}
+
+TEST(Documents, NameNoDiagnosticThatThereIsNot) {
+  const std::string sources =
+      SlurpAll("hwinfo", ".cc") + SlurpAll("podresources", ".cc") + SlurpAll("agent", ".cc");
+  for (const char* document : {"docs/hwinfo.md", "docs/kubelet.md"}) {
+    for (const std::string& code : FirstColumn(Slurp(document))) {
+      if (!std::regex_match(code, std::regex("(?:[A-Z][a-z0-9]+){2,}"))) continue;
+      EXPECT_NE(sources.find('"' + code + '"'), std::string::npos) << document << ": " << code;
+    }
+  }
+}
+
+TEST(Documents, NameEachOptionOfTheAgent) {
+  const std::set<std::string> options =
+      Matches(Slurp("agent/options.cc"), R"re("(?:-[a-z],)?(--[a-z-]+)")re");
+  std::set<std::string> documented = FirstColumn(Slurp("docs/agent.md"));
+  std::erase_if(documented, [](const std::string& word) { return !word.starts_with("--"); });
+  EXPECT_THAT(options, SizeIs(13));
+  EXPECT_EQ(options, documented);
+}
+
+TEST(Documents, ShowThePictureThatIsDrawn) {
+  EXPECT_THAT(Slurp("README.md"),
+              HasSubstr("```\n" + Slurp("test/agent/golden/pods.txt") + "```\n"));
+}
+
+}  // namespace
