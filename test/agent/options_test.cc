@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
+
+#include "test/support/files.h"
 
 namespace agent {
 namespace {
@@ -135,8 +135,7 @@ std::set<std::string> FlagsIn(const std::string& text) {
 }
 
 TEST(Options, DocumentationNamesTheFlagsThatHelpNames) {
-  std::ifstream file("docs/agent.md");
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = test::Slurp("docs/agent.md");
   ASSERT_NE(page, "") << "tests run in the source directory";
   const std::string flags =
       page.substr(page.find("## Flags"), page.find("## Output") - page.find("## Flags"));

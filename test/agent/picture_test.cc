@@ -7,17 +7,18 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "agent/text_layout.h"
 #include "test/agent/example_node.h"
+#include "test/support/files.h"
 
 namespace agent {
 namespace {
 
+using test::Lines;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -25,19 +26,7 @@ using testing::Not;
 void ExpectGolden(const std::string& name, const std::string& text) {
   const std::string path = "test/agent/golden/" + name;
   if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  std::ifstream file(path, std::ios::binary);
-  const std::string golden{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(text, golden) << "UPDATE_GOLDEN=1 writes " << path << " anew";
-}
-
-std::vector<std::string> Lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t start = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    lines.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return lines;
+  EXPECT_EQ(text, test::Slurp(path)) << "UPDATE_GOLDEN=1 writes " << path << " anew";
 }
 
 void ExpectWithin(const std::string& text, int width) {

@@ -11,19 +11,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "agent/text_layout.h"
+#include "test/support/files.h"
 #include "test/support/shared.h"
 #include "test/support/temp_tree.h"
 
 namespace agent {
 namespace {
 
+using test::Lines;
+using test::Slurp;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -33,11 +34,6 @@ struct Result {
   std::string out;
   std::string err;
 };
-
-std::string Slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 int RunShell(const std::string& command) {
   const int status = std::system(command.c_str());
@@ -67,16 +63,6 @@ Result RunCommand(const std::string& command, const std::string& variables = "")
 
 Result DryRun(const std::string& arguments, const std::string& variables = "") {
   return RunCommand(std::string(PLUMBLINE_AGENT) + " --dry-run " + arguments, variables);
-}
-
-std::vector<std::string> Lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t start = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    lines.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return lines;
 }
 
 // The node that the demo shows, without its kubelet's socket.

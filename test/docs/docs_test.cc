@@ -2,24 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
 
+#include "test/support/files.h"
+
 namespace {
 
+using test::Slurp;
 using testing::HasSubstr;
 using testing::IsSubsetOf;
-using testing::SizeIs;
-
-std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // All files of a folder with this ending, one behind the other.
 std::string SlurpAll(const std::string& folder, const std::string& ending) {
@@ -76,15 +70,6 @@ TEST(Documents, NameNoDiagnosticThatThereIsNot) {
       EXPECT_NE(sources.find('"' + code + '"'), std::string::npos) << document << ": " << code;
     }
   }
-}
-
-TEST(Documents, NameEachOptionOfTheAgent) {
-  const std::set<std::string> options =
-      Matches(Slurp("agent/options.cc"), R"re("(?:-[a-z],)?(--[a-z-]+)")re");
-  std::set<std::string> documented = FirstColumn(Slurp("docs/agent.md"));
-  std::erase_if(documented, [](const std::string& word) { return !word.starts_with("--"); });
-  EXPECT_THAT(options, SizeIs(13));
-  EXPECT_EQ(options, documented);
 }
 
 TEST(Documents, ShowThePictureThatIsDrawn) {
