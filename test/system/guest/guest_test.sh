@@ -54,7 +54,7 @@ facts_of_json() {
 facts_of_picture() {
   awk '
     /^\+- NUMA node [0-9]+ / { node = $4; kind = "" ; next }
-    /^\+- On no known NUMA node / { node = "unknown"; kind = ""; next }
+    /^\+- [A-Z]/ { node = "unknown"; kind = ""; next } # the box of what is on no known node
     /^\+- [0-9]+ / { kind = $3 ~ /^GPU/ ? "gpu" : $3 ~ /^NIC/ ? "nic" : $3; next }
     /^\+-/ { kind = "" }
     kind != "" && $2 ~ /^([0-9a-f]+:)?[0-9a-f][0-9a-f]:[0-9a-f][0-9a-f][.][0-7]$/ {
