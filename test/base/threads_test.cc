@@ -32,6 +32,7 @@ TEST(FileTree, IsReadByManyThreadsAtOnce) {
   const FileTree files = tree.Open();
   std::array<int, 4> wrong = {-1, -1, -1, -1};
   std::vector<std::thread> threads;
+  threads.reserve(wrong.size());
   for (int& count : wrong) {
     threads.emplace_back([&files, &count] { count = ReadAll(FileTree(files)); });
   }
