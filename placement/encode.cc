@@ -159,26 +159,31 @@ void WriteKernel(Fields& f, const KernelFacts& kernel) {
   });
 }
 
+void WriteMemory(Fields& f, const PlacedMemory& memory) {
+  f.Map([&] {
+    f.String("type", memory.type);
+    f.String("size", base::FormatBytes(memory.bytes));
+    f.IdList("numaNodes", memory.numa_nodes);
+  });
+}
+
+void WriteHeld(Fields& f, const HeldDevices& held) {
+  f.Map([&] {
+    f.String("resource", held.resource);
+    f.List("ids", held.ids, [&](const std::string& id) { f.writer().String(id); });
+  });
+}
+
 void WriteContainer(Fields& f, const PlacedContainer& container) {
   f.Map([&] {
     f.String("name", container.name);
     f.Known("cpus", container.cpus.ToString());
     if (!container.memory.empty()) {
-      f.List("memory", container.memory, [&](const PlacedMemory& memory) {
-        f.Map([&] {
-          f.String("type", memory.type);
-          f.String("size", base::FormatBytes(memory.bytes));
-          f.IdList("numaNodes", memory.numa_nodes);
-        });
-      });
+      f.List("memory", container.memory,
+             [&](const PlacedMemory& memory) { WriteMemory(f, memory); });
     }
     if (!container.devices.empty()) {
-      f.List("devices", container.devices, [&](const HeldDevices& held) {
-        f.Map([&] {
-          f.String("resource", held.resource);
-          f.List("ids", held.ids, [&](const std::string& id) { f.writer().String(id); });
-        });
-      });
+      f.List("devices", container.devices, [&](const HeldDevices& held) { WriteHeld(f, held); });
     }
     if (container.kernel) WriteKernel(f, *container.kernel);
   });
@@ -253,17 +258,19 @@ void WriteAttributes(Fields& f, const std::vector<NrtAttribute>& attributes) {
   });
 }
 
+void WriteCost(Fields& f, const NrtCost& cost) {
+  f.Map([&] {
+    f.String("name", cost.name);
+    f.Int("value", cost.value);
+  });
+}
+
 void WriteZone(Fields& f, const NrtZone& zone) {
   f.Map([&] {
     f.String("name", zone.name);
     f.String("type", zone.type);
     if (!zone.costs.empty()) {
-      f.List("costs", zone.costs, [&](const NrtCost& cost) {
-        f.Map([&] {
-          f.String("name", cost.name);
-          f.Int("value", cost.value);
-        });
-      });
+      f.List("costs", zone.costs, [&](const NrtCost& cost) { WriteCost(f, cost); });
     }
     WriteAttributes(f, zone.attributes);
     if (zone.resources.empty()) return;

@@ -140,6 +140,14 @@ std::vector<Damage> NodeDamages() {
       {"HugePagesHaveNoCount",
        [](test::TempTree& tree) { tree.Folder(Nodes("node1/hugepages/hugepages-2048kB")); },
        "SysfsUnreadable", Nodes("node1/hugepages/hugepages-2048kB"), "nr_hugepages"},
+  };
+}
+
+class DamagedTree : public testing::TestWithParam<Damage> {};
+INSTANTIATE_TEST_SUITE_P(Cpus, DamagedTree, testing::ValuesIn(CpuDamages()),
+                         [](const auto& test) { return test.param.name; });
+std::vector<Damage> HwlocDamages() {
+  return {
       {"HwlocWouldHangOnAFifo",
        [](test::TempTree& tree) {
          tree.Folder("sys/bus/pci/devices/0000:00:01.0");
@@ -167,10 +175,9 @@ std::vector<Damage> NodeDamages() {
   };
 }
 
-class DamagedTree : public testing::TestWithParam<Damage> {};
-INSTANTIATE_TEST_SUITE_P(Cpus, DamagedTree, testing::ValuesIn(CpuDamages()),
-                         [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Nodes, DamagedTree, testing::ValuesIn(NodeDamages()),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Hwloc, DamagedTree, testing::ValuesIn(HwlocDamages()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(DamagedTree, IsReadInPartWithADiagnostic) {

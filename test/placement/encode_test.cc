@@ -34,15 +34,14 @@ std::string Difference(const YAML::Node& json, const YAML::Node& yaml, const std
   if (json.Type() != yaml.Type() || json.size() != yaml.size()) return path;
   if (json.IsSequence()) {
     for (std::size_t i = 0; i < json.size(); ++i) {
-      const std::string where = Difference(json[i], yaml[i], fmt::format("{}[{}]", path, i));
+      std::string where = Difference(json[i], yaml[i], fmt::format("{}[{}]", path, i));
       if (!where.empty()) return where;
     }
   } else if (json.IsMap()) {
     for (const auto& member : json) {
       const std::string key = member.first.Scalar();
       if (!yaml[key]) return fmt::format("{}.{}", path, key);
-      const std::string where =
-          Difference(member.second, yaml[key], fmt::format("{}.{}", path, key));
+      std::string where = Difference(member.second, yaml[key], fmt::format("{}.{}", path, key));
       if (!where.empty()) return where;
     }
   } else {
