@@ -207,8 +207,7 @@ std::vector<std::string> Wrap(std::string_view text, int width) {
       lines.push_back(std::exchange(line, ""));
     if (!line.empty()) line += ' ';
     // Never measures what is left: a word may be megabytes long.
-    for (std::size_t room = BytesOf(word, width); room < word.size();
-         room = BytesOf(word, width)) {
+    for (std::size_t room = BytesOf(word, width); room < word.size(); room = BytesOf(word, width)) {
       const std::size_t slash = word.substr(0, room).rfind('/');
       const std::size_t piece = slash == std::string_view::npos ? room : slash + 1;
       lines.push_back(std::string(word.substr(0, piece)));

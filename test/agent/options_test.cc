@@ -125,9 +125,9 @@ TEST(Options, HelpFitsIn80Columns) {
 }
 
 std::set<std::string> FlagsIn(const std::string& text) {
-  static const std::regex flag("--[a-z][a-z-]*");
+  static const std::regex kFlag("--[a-z][a-z-]*");
   std::set<std::string> flags;
-  for (std::sregex_iterator at(text.begin(), text.end(), flag); at != std::sregex_iterator();
+  for (std::sregex_iterator at(text.begin(), text.end(), kFlag); at != std::sregex_iterator();
        ++at) {
     flags.insert(at->str());
   }

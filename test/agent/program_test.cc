@@ -69,19 +69,19 @@ Result DryRun(const std::string& arguments, const std::string& variables = "") {
 class Program : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    node_ = new test::TempTree();
-    ASSERT_EQ(RunShell("bash demo/machine/lay-down " + node_->root()), 0);
+    node = new test::TempTree();
+    ASSERT_EQ(RunShell("bash demo/machine/lay-down " + node->root()), 0);
   }
   static void TearDownTestSuite() {
-    delete node_;
-    node_ = nullptr;
+    delete node;
+    node = nullptr;
   }
-  static std::string Root() { return "--root " + node_->root() + " --node-name gpu-demo "; }
-  static std::string Answers() { return "--podresources " + node_->Path("answers.json") + " "; }
+  static std::string Root() { return "--root " + node->root() + " --node-name gpu-demo "; }
+  static std::string Answers() { return "--podresources " + node->Path("answers.json") + " "; }
 
-  static test::TempTree* node_;
+  static test::TempTree* node;
 };
-test::TempTree* Program::node_ = nullptr;
+test::TempTree* Program::node = nullptr;
 
 TEST_F(Program, ShowsPodsFromRecordedReplies) {
   const Result result = DryRun(Root() + Answers());
@@ -164,7 +164,7 @@ TEST_F(Program, DoesNotAskAKubeletOutsideOfTheTree) {
   test::TempTree outside;
   LeaveSocketBehind(outside.Path("kubelet.sock"));
   const test::TempTree copy;
-  ASSERT_EQ(RunShell("cp -a " + node_->root() + "/. " + copy.root()), 0);
+  ASSERT_EQ(RunShell("cp -a " + node->root() + "/. " + copy.root()), 0);
   const std::string folder = copy.Path("var/lib/kubelet/pod-resources");
   for (const std::string& target : {outside.root(), "../../../../../../.." + outside.root()}) {
     std::filesystem::remove_all(folder);

@@ -92,7 +92,7 @@ TEST(HumanBytes, ShowsThreeDigitsAtMostBeforeTheUnitGrows) {
 
 base::CpuSet Interleaved(int count) {
   base::CpuSet set;
-  for (int i = 0; i < count; ++i) set.Insert(2 * i);
+  for (int i = 0; i < count; ++i) set.Insert(std::int64_t{2} * i);
   return set;
 }
 

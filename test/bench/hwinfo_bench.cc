@@ -3,7 +3,6 @@
 #include <hwloc.h>
 
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 #include "hwinfo/read.h"
@@ -12,19 +11,19 @@
 // Reading the demo's machine, beside hwloc's own discovery of the same tree.
 namespace {
 
-const test::TempTree& DemoTree() {
-  static const test::TempTree tree;
-  static const int laid = std::system(
-      fmt::format("bash '{}/demo/machine/lay-down' '{}'", PLUMBLINE_SOURCE_DIR, tree.root())
-          .c_str());
-  if (laid != 0) std::abort();
-  return tree;
+const std::string& DemoRoot() {
+  static test::TempTree tree;
+  static bool laid = std::system(fmt::format("bash '{}/demo/machine/lay-down' '{}'",
+                                             PLUMBLINE_SOURCE_DIR, tree.root())
+                                     .c_str()) == 0;
+  if (!laid) std::abort();
+  return tree.root();
 }
 
-void BM_HwlocAlone(benchmark::State& state) {
-  setenv("HWLOC_FSROOT", DemoTree().root().c_str(), 1);
+void HwlocAlone(benchmark::State& state) {
+  setenv("HWLOC_FSROOT", DemoRoot().c_str(), 1);
   setenv("HWLOC_COMPONENTS", "linux,stop", 1);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     hwloc_topology_t topology = nullptr;
     hwloc_topology_init(&topology);
     hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -34,15 +33,15 @@ void BM_HwlocAlone(benchmark::State& state) {
   }
   unsetenv("HWLOC_FSROOT");
 }
-BENCHMARK(BM_HwlocAlone)->Unit(benchmark::kMillisecond);
+BENCHMARK(HwlocAlone)->Unit(benchmark::kMillisecond);
 
-void BM_Read(benchmark::State& state) {
-  const hwinfo::Source source{.root = DemoTree().root(), .xml = std::nullopt};
-  for (auto _ : state) {
+void Read(benchmark::State& state) {
+  const hwinfo::Source source{.root = DemoRoot(), .xml = std::nullopt};
+  while (state.KeepRunning()) {
     const auto topology = hwinfo::Read(source);
     if (!topology.ok()) state.SkipWithError(std::string(topology.status().message()).c_str());
   }
 }
-BENCHMARK(BM_Read)->Unit(benchmark::kMillisecond);
+BENCHMARK(Read)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -26,22 +26,22 @@ placement::Scene SceneWith(int pods) {
   return scene;
 }
 
-void BM_Observe(benchmark::State& state) {
+void Observe(benchmark::State& state) {
   const placement::Scene scene = SceneWith(static_cast<int>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(scene.Look());
+  while (state.KeepRunning()) benchmark::DoNotOptimize(scene.Look());
 }
-BENCHMARK(BM_Observe)->Arg(0)->Arg(110)->Arg(250)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Observe)->Arg(0)->Arg(110)->Arg(250)->Unit(benchmark::kMicrosecond);
 
-void BM_EncodeNodePlacement(benchmark::State& state) {
+void EncodeNodePlacement(benchmark::State& state) {
   const placement::Observation seen = SceneWith(static_cast<int>(state.range(0))).Look();
   std::size_t bytes = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const std::string json = placement::ToJson(seen.placement);
     bytes = json.size();
     benchmark::DoNotOptimize(json.data());
   }
   state.counters["bytes"] = static_cast<double>(bytes);
 }
-BENCHMARK(BM_EncodeNodePlacement)->Arg(0)->Arg(110)->Arg(250)->Unit(benchmark::kMicrosecond);
+BENCHMARK(EncodeNodePlacement)->Arg(0)->Arg(110)->Arg(250)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

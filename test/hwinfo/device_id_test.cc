@@ -57,7 +57,7 @@ ResolvedDevice Resolve(const std::string& id, const base::FileTree* root = nullp
 }
 
 ResolvedDevice At(std::string_view address, std::optional<int> replica = std::nullopt,
-                  std::optional<std::string> partition = std::nullopt) {
+                  const std::optional<std::string>& partition = std::nullopt) {
   ResolvedDevice device;
   device.address = ParsePciAddress(address);
   device.replica = replica;

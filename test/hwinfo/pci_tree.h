@@ -19,7 +19,7 @@ struct Function {
 
 // Puts it where sysfs has it, with the link in sys/bus/pci/devices; returns its folder.
 inline std::string Put(test::TempTree& tree, const Function& function) {
-  const std::string folder = "sys/devices/" + function.where + "/" + function.address;
+  std::string folder = "sys/devices/" + function.where + "/" + function.address;
   tree.Put(folder + "/class", function.class_code + "\n")
       .Put(folder + "/vendor", function.vendor + "\n")
       .Put(folder + "/device", function.device + "\n")

@@ -1,7 +1,6 @@
 #include "podresources/replay.h"
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -84,8 +83,8 @@ TEST(Replay, RefusesWhatIsNoObjectOrTooDeep) {
 }
 
 TEST(Replay, OfAFileThatIsTooLargeIsWrongInputAndNoKubeletThatIsSilent) {
-  const test::TempTree files;
-  std::ofstream(files.Path("large.json"));
+  test::TempTree files;
+  files.Put("large.json", "");
   std::filesystem::resize_file(files.Path("large.json"), std::uintmax_t{1} << 40);
   EXPECT_THAT(Replay(files.Path("large.json"))->Read(),
               test::StatusIs(StatusCode::kInvalidArgument, HasSubstr("larger than")));
