@@ -317,7 +317,7 @@ TEST(TopologyRules, OverlappingNodesKeepWhatTheyClaimAndTheKernelsLinksDecide) {
   test::TempTree tree;
   test::PutTwoSocketMachine(tree);
   for (const int node : {0, 1}) {
-    test::PutNode(tree, node, "0-7", 1024, node == 0 ? "10 10" : "10 10");
+    test::PutNode(tree, node, "0-7", 1024, "10 10");
   }
   tree.Folder(Nodes("node1/cpu3")).Folder(Nodes("node0/cpu2"));
   const Topology topology = ReadTree(tree);

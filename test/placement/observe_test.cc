@@ -10,7 +10,6 @@ namespace {
 using podresources::Container;
 using testing::Contains;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 Container Of(const std::string& cpus, const std::vector<podresources::Device>& devices = {}) {
