@@ -25,7 +25,7 @@ guest_append() {
 # One argument a line.
 guest_qemu_arguments() {
   local node device bus on model
-  printf '%s\n' -accel tcg,thread=multi -machine q35 -cpu max,vendor=GenuineIntel -smp 8,sockets=2,cores=2,threads=2 \
+  printf '%s\n' -accel tcg,thread=single -machine q35 -cpu max,vendor=GenuineIntel -smp 8,sockets=2,cores=2,threads=2 \
     -m "$((guest_memory_mib[0] + guest_memory_mib[1]))M"
   for node in 0 1; do
     printf '%s\n' -object "memory-backend-ram,id=memory$node,size=${guest_memory_mib[node]}M" \
