@@ -4,6 +4,7 @@ option(PLUMBLINE_FUZZ "build the fuzz targets (clang only)" OFF)
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)

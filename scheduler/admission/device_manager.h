@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/inlined_vector.h"
+#include "scheduler/admission/hints.h"
+#include "scheduler/admission/state.h"
+
+namespace scheduler::admission {
+
+// The device manager's hints for one resource (kubelet 1.37, topology_hints.go). The width goes by
+// all devices, unhealthy and taken ones included; feasibility by the healthy free ones. Devices
+// without a NUMA node never count. Masks are made of the nodes that host devices (1.36 and newer;
+// all nodes before). A device with several nodes counts where any of them is in the mask.
+class DeviceHints : public Hints {
+ public:
+  DeviceHints(const Machine& machine, const DeviceResource& resource, const Bits& available,
+              const Bits& reusable, std::int64_t need);
+
+  Mask nodes() const override { return nodes_; }
+  bool Feasible(Mask mask) const override;
+  int width() const override { return width_; }
+  std::int64_t Supply(int node) const override { return supply_[static_cast<std::size_t>(node)]; }
+  std::int64_t Need() const override { return need_; }
+
+ private:
+  std::int64_t Count(const Bits& devices, Mask mask) const;
+  int FindWidth() const;
+
+  const DeviceResource& resource_;
+  Mask nodes_;
+  Bits available_;
+  Bits reusable_;
+  Bits all_;
+  absl::InlinedVector<std::int64_t, 8> supply_;    // by node
+  absl::InlinedVector<std::int64_t, 8> capacity_;  // by node
+  bool on_one_node_ = true;                        // no device has several nodes
+  std::int64_t need_;
+  int width_ = 1;
+};
+
+struct DeviceGrant {
+  bool admitted = false;
+  bool ambiguous = false;  // the kubelet or the plugin may choose other devices
+  Bits devices;            // held by the container after this; empty for a request of 0
+};
+
+// Takes `need` devices of a resource for one container and off the pool: reusable ones first, then
+// those of the affinity's nodes, then others, then those without a NUMA node; among equals in the
+// plugin's order (devicesToAllocate).
+DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t need, Mask affinity,
+                            const Bits& reusable, Pool& pool);
+
+}  // namespace scheduler::admission

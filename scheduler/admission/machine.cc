@@ -1,0 +1,321 @@
+#include "scheduler/admission/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+
+namespace scheduler::admission {
+namespace {
+
+using placement::CoreGroup;
+using placement::NodePlacement;
+using placement::NumaNodePlacement;
+using placement::PlacedDevice;
+
+template <class Value>
+int PositionOf(const std::vector<Value>& sorted, const Value& value) {
+  const auto found = std::lower_bound(sorted.begin(), sorted.end(), value);
+  return found != sorted.end() && *found == value ? static_cast<int>(found - sorted.begin()) : -1;
+}
+
+bool IsSet(const std::map<std::string, std::string>& options, const std::string& name) {
+  const auto found = options.find(name);
+  return found != options.end() && found->second == "true";
+}
+
+int NumberIn(const std::map<std::string, std::string>& options, const std::string& name,
+             int otherwise) {
+  const auto found = options.find(name);
+  if (found == options.end() || found->second.empty() || found->second.size() > 6) return otherwise;
+  int number = 0;
+  for (const char c : found->second) {
+    if (c < '0' || c > '9') return otherwise;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+// "v1.37.2" -> 37; 0 if it says nothing.
+int MinorVersion(const std::string& version) {
+  const std::string digits = version.starts_with("v1.") ? version.substr(3) : "";
+  int minor = 0;
+  for (const char c : digits.substr(0, 4)) {
+    if (c < '0' || c > '9') break;
+    minor = minor * 10 + (c - '0');
+  }
+  return minor;
+}
+
+TopologyPolicy PolicyNamed(const std::string& name) {
+  if (name == "best-effort") return TopologyPolicy::kBestEffort;
+  if (name == "restricted") return TopologyPolicy::kRestricted;
+  if (name == "single-numa-node") return TopologyPolicy::kSingleNumaNode;
+  return TopologyPolicy::kNone;
+}
+
+Settings ReadSettings(const placement::KubeletFacts& kubelet) {
+  Settings settings;
+  settings.topology_policy = PolicyNamed(kubelet.topology_policy);
+  settings.topology_scope =
+      kubelet.topology_scope == "pod" ? TopologyScope::kPod : TopologyScope::kContainer;
+  settings.prefer_closest_numa_nodes = IsSet(kubelet.topology_options, "prefer-closest-numa-nodes");
+  settings.max_allowable_numa_nodes =
+      NumberIn(kubelet.topology_options, "max-allowable-numa-nodes", 8);
+  settings.cpu_static = kubelet.cpu_policy == "static";
+  settings.full_pcpus_only = IsSet(kubelet.cpu_options, "full-pcpus-only");
+  settings.distribute_cpus_across_numa = IsSet(kubelet.cpu_options, "distribute-cpus-across-numa");
+  settings.align_by_socket = IsSet(kubelet.cpu_options, "align-by-socket");
+  settings.distribute_cpus_across_cores =
+      IsSet(kubelet.cpu_options, "distribute-cpus-across-cores");
+  settings.strict_cpu_reservation = IsSet(kubelet.cpu_options, "strict-cpu-reservation");
+  settings.prefer_align_cpus_by_uncorecache =
+      IsSet(kubelet.cpu_options, "prefer-align-cpus-by-uncorecache");
+  settings.memory_static = kubelet.memory_policy == "Static";
+  settings.pod_level_managers = IsSet(kubelet.feature_gates, "PodLevelResourceManagers");
+  settings.minor_version = MinorVersion(kubelet.version);
+  return settings;
+}
+
+absl::Status ReadNumaIds(const NodePlacement& node, Machine& machine) {
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    if (numa.id < 0) return absl::InvalidArgumentError("a NUMA node has no id");
+    if (numa.id >= kMaxNumaNodes) {
+      return absl::ResourceExhaustedError(
+          fmt::format("NUMA node {} is beyond the kubelet's masks of 64 bits", numa.id));
+    }
+    machine.numa_ids.push_back(numa.id);
+  }
+  std::ranges::sort(machine.numa_ids);
+  if (machine.numa_ids.empty()) return absl::InvalidArgumentError("the node has no NUMA nodes");
+  const auto twice = std::ranges::adjacent_find(machine.numa_ids);
+  if (twice != machine.numa_ids.end()) {
+    return absl::InvalidArgumentError(fmt::format("NUMA node {} is listed twice", *twice));
+  }
+  const int count = machine.numa_count();
+  machine.all_nodes = count == 64 ? ~Mask{0} : (Mask{1} << count) - 1;
+  return absl::OkStatus();
+}
+
+void ReadDistances(const NodePlacement& node, Machine& machine) {
+  const auto count = static_cast<std::size_t>(machine.numa_count());
+  machine.distances.assign(count, std::vector<double>(count, 0));
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    const auto row = static_cast<std::size_t>(PositionOf(machine.numa_ids, numa.id));
+    for (std::size_t column = 0; column < count; ++column) {
+      const auto found = numa.distances.find(machine.numa_ids[column]);
+      if (found == numa.distances.end()) {
+        machine.distances.clear();
+        return;
+      }
+      machine.distances[row][column] = found->second;
+    }
+  }
+}
+
+// One physical core as it is described, before positions are given.
+struct CoreFacts {
+  int first_cpu;
+  int numa;
+  int socket;
+  int uncore;
+  const base::CpuSet* cpus;
+};
+
+absl::StatusOr<std::vector<CoreFacts>> ListCores(const NodePlacement& node,
+                                                 const Machine& machine) {
+  std::vector<CoreFacts> cores;
+  base::CpuSet seen;
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    for (const CoreGroup& group : numa.core_groups) {
+      for (const base::CpuSet& cpus : group.cores) {
+        if (cpus.empty()) return absl::InvalidArgumentError("a core has no CPUs");
+        if (seen.Intersects(cpus)) {
+          return absl::InvalidArgumentError(
+              fmt::format("CPUs {} are on two cores", (seen & cpus).ToString()));
+        }
+        seen |= cpus;
+        cores.push_back(
+            {cpus.First(), PositionOf(machine.numa_ids, numa.id), group.socket, group.l3, &cpus});
+      }
+    }
+  }
+  std::ranges::sort(cores, {}, &CoreFacts::first_cpu);
+  return cores;
+}
+
+template <class Member>
+std::vector<int> Distinct(const std::vector<CoreFacts>& cores, Member member) {
+  std::set<int> ids;
+  for (const CoreFacts& core : cores) ids.insert(core.*member);
+  return {ids.begin(), ids.end()};
+}
+
+void PlaceCore(const CoreFacts& facts, int core, int socket, int uncore, CpuTopology& cpu) {
+  const auto at = [](int position) { return static_cast<std::size_t>(position); };
+  for (const int id : *facts.cpus) {
+    cpu.place[at(id)] = {facts.numa, socket, core, uncore};
+    cpu.all.Set(id);
+    cpu.in_numa[at(facts.numa)].Set(id);
+    cpu.in_socket[at(socket)].Set(id);
+    cpu.in_core[at(core)].Set(id);
+    cpu.in_uncore[at(uncore)].Set(id);
+    ++cpu.cpus;
+  }
+  cpu.cores_in_numa[at(facts.numa)].push_back(core);
+  cpu.cores_in_socket[at(socket)].push_back(core);
+  cpu.cores_in_uncore[at(uncore)].push_back(core);
+  cpu.nodes_with_cpus |= Mask{1} << facts.numa;
+}
+
+CpuTopology BuildCpus(const std::vector<CoreFacts>& cores, int numa_count) {
+  CpuTopology cpu;
+  for (const CoreFacts& core : cores) {
+    for (const int id : *core.cpus) cpu.cpu_slots = std::max(cpu.cpu_slots, id + 1);
+  }
+  const std::vector<int> sockets = Distinct(cores, &CoreFacts::socket);
+  const std::vector<int> uncores = Distinct(cores, &CoreFacts::uncore);
+  cpu.place.resize(static_cast<std::size_t>(cpu.cpu_slots));
+  cpu.all = Bits(cpu.cpu_slots);
+  cpu.in_numa.assign(static_cast<std::size_t>(numa_count), Bits(cpu.cpu_slots));
+  cpu.in_socket.assign(sockets.size(), Bits(cpu.cpu_slots));
+  cpu.in_core.assign(cores.size(), Bits(cpu.cpu_slots));
+  cpu.in_uncore.assign(uncores.size(), Bits(cpu.cpu_slots));
+  cpu.cores_in_numa.resize(static_cast<std::size_t>(numa_count));
+  cpu.cores_in_socket.resize(sockets.size());
+  cpu.cores_in_uncore.resize(uncores.size());
+  for (std::size_t core = 0; core < cores.size(); ++core) {
+    PlaceCore(cores[core], static_cast<int>(core), PositionOf(sockets, cores[core].socket),
+              PositionOf(uncores, cores[core].uncore), cpu);
+  }
+  const auto share = [&](std::size_t parts) {
+    return parts == 0 ? 0 : cpu.cpus / static_cast<int>(parts);
+  };
+  cpu.cpus_per_core = share(cores.size());
+  cpu.cpus_per_socket = share(sockets.size());
+  cpu.cpus_per_uncore = share(uncores.size());
+  cpu.numa_nodes = std::popcount(cpu.nodes_with_cpus);
+  return cpu;
+}
+
+void ReadReservedCpus(const NodePlacement& node, Machine& machine) {
+  machine.reserved_cpus = Bits(machine.cpu.cpu_slots);
+  machine.reserved_physical_cpus = Bits(machine.cpu.cpu_slots);
+  for (const int id : node.kubelet.reserved_cpus.value_or(base::CpuSet())) {
+    if (id >= machine.cpu.cpu_slots || !machine.cpu.all.Test(id)) continue;
+    machine.reserved_cpus.Set(id);
+    const int core = machine.cpu.place[static_cast<std::size_t>(id)].core;
+    machine.reserved_physical_cpus |= machine.cpu.in_core[static_cast<std::size_t>(core)];
+  }
+}
+
+void ReadMemory(const NodePlacement& node, Machine& machine) {
+  std::set<std::string> types;
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    for (const placement::NodeMemory& memory : numa.memory) types.insert(memory.type);
+  }
+  machine.memory_types.assign(types.begin(), types.end());
+  machine.memory.assign(machine.numa_ids.size(),
+                        std::vector<Machine::NodeMemory>(machine.memory_types.size()));
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    auto& row = machine.memory[static_cast<std::size_t>(PositionOf(machine.numa_ids, numa.id))];
+    for (const placement::NodeMemory& memory : numa.memory) {
+      row[static_cast<std::size_t>(machine.MemoryType(memory.type))] = {
+          .allocatable = std::max<std::int64_t>(memory.allocatable, 0), .present = true};
+    }
+  }
+}
+
+void AddDevice(const PlacedDevice& device, const Machine& machine, DeviceResource& resource) {
+  resource.devices.push_back({.id = device.id,
+                              .nodes = machine.FromIds(device.numa_nodes),
+                              .has_topology = !device.numa_nodes.empty() || device.unknown_node});
+}
+
+void Finish(const DeviceOrder& order, const Machine& machine, DeviceResource& resource) {
+  const auto wanted = order.find(resource.name);
+  const auto rank = [&](const Device& device) {
+    if (wanted == order.end()) return std::size_t{0};
+    return static_cast<std::size_t>(std::ranges::find(wanted->second, device.id) -
+                                    wanted->second.begin());
+  };
+  std::ranges::stable_sort(resource.devices, [&](const Device& a, const Device& b) {
+    return std::tuple(rank(a), a.id) < std::tuple(rank(b), b.id);
+  });
+  resource.without_topology = Bits(static_cast<int>(resource.devices.size()));
+  for (std::size_t i = 0; i < resource.devices.size(); ++i) {
+    const Device& device = resource.devices[i];
+    resource.aligned = resource.aligned || device.has_topology;
+    resource.nodes |= device.nodes;
+    if (!device.has_topology) resource.without_topology.Set(static_cast<int>(i));
+  }
+  if (resource.nodes == 0) resource.nodes = machine.all_nodes;
+}
+
+absl::Status ReadDevices(const NodePlacement& node, const DeviceOrder& order, Machine& machine) {
+  std::map<std::string, DeviceResource> by_name;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const PlacedDevice& device : node.devices) {
+    if (!seen.insert({device.resource, device.id}).second) {
+      return absl::InvalidArgumentError(
+          fmt::format("device {} of {} is listed twice", device.id, device.resource));
+    }
+    DeviceResource& resource = by_name[device.resource];
+    resource.name = device.resource;
+    AddDevice(device, machine, resource);
+  }
+  for (auto& [name, resource] : by_name) {
+    Finish(order, machine, resource);
+    machine.devices.push_back(std::move(resource));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Machine::MemoryType(const std::string& name) const { return PositionOf(memory_types, name); }
+
+int Machine::FindResource(const std::string& name) const {
+  const auto found = std::ranges::lower_bound(devices, name, {}, &DeviceResource::name);
+  return found != devices.end() && found->name == name ? static_cast<int>(found - devices.begin())
+                                                       : -1;
+}
+
+base::NumaMask Machine::ToIds(Mask mask) const {
+  base::NumaMask ids;
+  for (Mask rest = mask & all_nodes; rest != 0; rest &= rest - 1) {
+    ids.Insert(numa_ids[static_cast<std::size_t>(std::countr_zero(rest))]);
+  }
+  return ids;
+}
+
+Mask Machine::FromIds(const base::NumaMask& ids) const {
+  Mask mask = 0;
+  for (const int id : ids) {
+    const int position = PositionOf(numa_ids, id);
+    if (position >= 0) mask |= Mask{1} << position;
+  }
+  return mask;
+}
+
+absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement& node,
+                                                            const DeviceOrder& order) {
+  auto machine = std::make_shared<Machine>();
+  machine->settings = ReadSettings(node.kubelet);
+  RETURN_IF_ERROR(ReadNumaIds(node, *machine));
+  ReadDistances(node, *machine);
+  ASSIGN_OR_RETURN(const std::vector<CoreFacts> cores, ListCores(node, *machine));
+  machine->cpu = BuildCpus(cores, machine->numa_count());
+  ReadReservedCpus(node, *machine);
+  ReadMemory(node, *machine);
+  RETURN_IF_ERROR(ReadDevices(node, order, *machine));
+  return std::shared_ptr<const Machine>(std::move(machine));
+}
+
+}  // namespace scheduler::admission

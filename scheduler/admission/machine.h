@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/cpu_set.h"
+#include "placement/node_placement.h"
+#include "scheduler/admission/bits.h"
+
+namespace scheduler::admission {
+
+// A set of NUMA nodes as the kubelet's bitmask has it, but by position in Machine::numa_ids instead
+// of by id: positions keep the order of ids, so masks compare as the kubelet's do. At most 64
+// nodes.
+using Mask = std::uint64_t;
+inline constexpr int kMaxNumaNodes = 64;
+
+enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
+enum class TopologyScope { kContainer, kPod };
+
+// What the kubelet was started with, as far as it decides admissions.
+struct Settings {
+  TopologyPolicy topology_policy = TopologyPolicy::kNone;
+  TopologyScope topology_scope = TopologyScope::kContainer;
+  bool prefer_closest_numa_nodes = false;
+  int max_allowable_numa_nodes = 8;
+  bool cpu_static = false;
+  bool full_pcpus_only = false;
+  bool distribute_cpus_across_numa = false;
+  bool align_by_socket = false;
+  bool distribute_cpus_across_cores = false;
+  bool strict_cpu_reservation = false;
+  bool prefer_align_cpus_by_uncorecache = false;
+  bool memory_static = false;
+  bool pod_level_managers =
+      false;               // gate PodLevelResourceManagers: alpha, off by default up to 1.38
+  int minor_version = 37;  // of the kubelet: 1.N; 0 unknown
+  bool operator==(const Settings&) const = default;
+};
+
+// The CPUs as the kubelet's CPU manager sees them. Everything is by position in ascending order of
+// id, so that comparing positions is comparing ids. The averages are the kubelet's own integer
+// divisions, wrong on asymmetric machines in the same way (up to 1.37).
+struct CpuTopology {
+  struct Place {
+    int numa = -1;  // position in Machine::numa_ids
+    int socket = -1;
+    int core = -1;
+    int uncore = -1;
+  };
+  int cpu_slots = 0;         // highest CPU id + 1: the length of all Bits here
+  std::vector<Place> place;  // by CPU id; numa is -1 where there is no such CPU
+  Bits all;
+  std::vector<Bits> in_numa;  // by NUMA position; empty sets for nodes without CPUs
+  std::vector<Bits> in_socket;
+  std::vector<Bits> in_core;  // ordered by lowest CPU, which is the kubelet's core id
+  std::vector<Bits> in_uncore;
+  std::vector<std::vector<int>> cores_in_numa;    // ascending
+  std::vector<std::vector<int>> cores_in_socket;  // ascending
+  std::vector<std::vector<int>> cores_in_uncore;  // ascending
+  Mask nodes_with_cpus = 0;
+  int cpus = 0;
+  int cpus_per_core = 0;
+  int cpus_per_socket = 0;
+  int cpus_per_uncore = 0;
+  int numa_nodes = 0;  // with CPUs
+  int sockets() const { return static_cast<int>(in_socket.size()); }
+  bool numa_first() const { return sockets() >= numa_nodes; }
+};
+
+// One device as its plugin announced it.
+struct Device {
+  std::string id;
+  Mask nodes = 0;             // NUMA nodes of the machine that it names
+  bool has_topology = false;  // it names some node, known or not
+};
+
+struct DeviceResource {
+  std::string name;
+  std::vector<Device> devices;  // in the plugin's order of preference
+  bool aligned = false;         // some device names a NUMA node: hints are made
+  Mask nodes = 0;               // the NUMA nodes that hints iterate over
+  Bits without_topology;
+};
+
+// What does not change from pod to pod: hardware, devices, settings. Immutable once built; shared
+// by all states of a node, and by nodes that are alike.
+struct Machine {
+  Settings settings;
+  std::vector<int> numa_ids;                   // ascending; position i is bit i of a Mask
+  std::vector<std::vector<double>> distances;  // by position; empty if not all are known
+  Mask all_nodes = 0;
+  CpuTopology cpu;
+  Bits reserved_cpus;
+  Bits reserved_physical_cpus;            // with the sibling threads of the reserved ones
+  std::vector<std::string> memory_types;  // sorted: "hugepages-…", "memory"
+  struct NodeMemory {
+    std::int64_t allocatable = 0;
+    bool present = false;  // the kubelet has a table of this type for the node
+  };
+  std::vector<std::vector<NodeMemory>> memory;  // by NUMA position, then by type
+  std::vector<DeviceResource> devices;          // sorted by name
+
+  int numa_count() const { return static_cast<int>(numa_ids.size()); }
+  int MemoryType(const std::string& name) const;    // position, -1 if there is none
+  int FindResource(const std::string& name) const;  // position in devices, -1 if there is none
+  base::NumaMask ToIds(Mask mask) const;
+  Mask FromIds(const base::NumaMask& ids) const;  // ids that the machine lacks are left out
+};
+
+// Order of preference of a plugin's devices, by resource; ids that are missing come last, by id.
+// Not visible on a live node.
+using DeviceOrder = std::map<std::string, std::vector<std::string>>;
+
+// Builds the machine that a NodePlacement describes. InvalidArgument if it contradicts itself (a
+// CPU on two NUMA nodes, duplicate ids), ResourceExhausted beyond 64 NUMA nodes or ids above 63,
+// which the kubelet cannot express either.
+absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const placement::NodePlacement& node,
+                                                            const DeviceOrder& order = {});
+
+}  // namespace scheduler::admission

@@ -1,0 +1,117 @@
+#include "scheduler/admission/request.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace scheduler::admission {
+namespace {
+
+using Amounts = std::map<std::string, std::int64_t>;
+
+// Whole CPUs of a container of a Guaranteed pod; a fraction unpins this container only.
+std::int64_t ExclusiveCpus(const kube::Container& container) {
+  const auto cpu = container.requests.find(kube::kCpu);
+  if (cpu == container.requests.end() || cpu->second < 0 || cpu->second % 1000 != 0) return 0;
+  return cpu->second / 1000;
+}
+
+bool IsMemory(const std::string& name) { return name == kube::kMemory || kube::IsHugePages(name); }
+
+bool IsNative(const std::string& name) {
+  return name == kube::kCpu || IsMemory(name) || name == "ephemeral-storage" || name == "storage" ||
+         name == "pods";
+}
+
+std::vector<std::pair<std::string, std::int64_t>> Select(const kube::Resources& resources,
+                                                         bool (*wanted)(const std::string&)) {
+  std::vector<std::pair<std::string, std::int64_t>> selected;
+  for (const auto& [name, amount] : resources) {
+    if (wanted(name)) selected.push_back({name, std::max<std::int64_t>(amount, 0)});
+  }
+  return selected;
+}
+
+std::int64_t Sum(std::int64_t a, std::int64_t b) {
+  return a > std::numeric_limits<std::int64_t>::max() - b ? std::numeric_limits<std::int64_t>::max()
+                                                          : a + b;
+}
+
+// The most that the pod needs at once of one amount: the app containers and sidecars together, or
+// an init container with the sidecars that were started before it.
+template <class Amount>
+std::int64_t Peak(const Request& request, Amount amount) {
+  std::int64_t sidecars = 0;
+  std::int64_t at_start = 0;
+  std::int64_t running = 0;
+  for (const ContainerDemand& container : request.containers) {
+    const std::int64_t own = amount(container.demand);
+    if (!container.init) {
+      running = Sum(running, own);
+    } else if (container.sidecar) {
+      sidecars = Sum(sidecars, own);
+    } else {
+      at_start = std::max(at_start, Sum(sidecars, own));
+    }
+  }
+  return std::max(Sum(running, sidecars), at_start);
+}
+
+std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& amounts,
+                      const std::string& name) {
+  for (const auto& [own, amount] : amounts) {
+    if (own == name) return amount;
+  }
+  return 0;
+}
+
+// The pod's sums. Memory types that only init containers or sidecars ask for are not among them:
+// the memory manager goes by the app containers' types alone.
+Demand PodDemand(const Request& request) {
+  Demand pod;
+  pod.cpus = Peak(request, [](const Demand& demand) { return demand.cpus; });
+  Amounts memory;
+  Amounts devices;
+  for (const ContainerDemand& container : request.containers) {
+    for (const auto& [name, amount] : container.demand.devices) devices[name] = 0;
+    if (container.init) continue;
+    for (const auto& [name, amount] : container.demand.memory) memory[name] = 0;
+  }
+  for (auto& [name, amount] : memory) {
+    amount = Peak(request, [&name = name](const Demand& d) { return AmountOf(d.memory, name); });
+    pod.memory.push_back({name, amount});
+  }
+  for (auto& [name, amount] : devices) {
+    amount = Peak(request, [&name = name](const Demand& d) { return AmountOf(d.devices, name); });
+    pod.devices.push_back({name, amount});
+  }
+  return pod;
+}
+
+}  // namespace
+
+Request MakeRequest(const kube::Pod& pod) {
+  Request request;
+  request.qos = pod.qos;
+  request.pod_level = kube::HasPodLevelResources(pod);
+  const bool pinned = pod.qos == kube::Qos::kGuaranteed && !request.pod_level;
+  for (const auto* list : {&pod.init_containers, &pod.containers}) {
+    for (const kube::Container& container : *list) {
+      ContainerDemand own;
+      own.name = container.name;
+      own.init = list == &pod.init_containers;
+      own.sidecar = own.init && container.sidecar;
+      if (pinned) {
+        own.demand.cpus = ExclusiveCpus(container);
+        own.demand.memory = Select(container.requests, IsMemory);
+      }
+      own.demand.devices =
+          Select(container.limits, [](const std::string& name) { return !IsNative(name); });
+      request.containers.push_back(std::move(own));
+    }
+  }
+  request.pod = PodDemand(request);
+  return request;
+}
+
+}  // namespace scheduler::admission

@@ -1,0 +1,233 @@
+#include "scheduler/admission/state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+
+namespace scheduler::admission {
+namespace {
+
+using placement::NodePlacement;
+using placement::NumaNodePlacement;
+using placement::PlacedContainer;
+using placement::PlacedPod;
+
+std::size_t At(int position) { return static_cast<std::size_t>(position); }
+
+int PositionOf(const Machine& machine, int numa_id) {
+  const auto found = std::ranges::lower_bound(machine.numa_ids, numa_id);
+  return static_cast<int>(found - machine.numa_ids.begin());
+}
+
+Bits ToBits(const base::CpuSet& cpus, const CpuTopology& cpu) {
+  Bits bits(cpu.cpu_slots);
+  for (const int id : cpus) {
+    if (id < cpu.cpu_slots && cpu.all.Test(id)) bits.Set(id);
+  }
+  return bits;
+}
+
+base::CpuSet ToCpuSet(const Bits& bits) {
+  base::CpuSet cpus;
+  bits.ForEach([&](int id) { cpus.Insert(id); });
+  return cpus;
+}
+
+int FindDevice(const DeviceResource& resource, const std::string& id) {
+  const auto found = std::ranges::find(resource.devices, id, &Device::id);
+  return found == resource.devices.end() ? -1 : static_cast<int>(found - resource.devices.begin());
+}
+
+void ReadPool(const NodePlacement& node, NodeState& state) {
+  const Machine& machine = *state.machine;
+  for (const NumaNodePlacement& numa : node.numa_nodes) {
+    const int position = PositionOf(machine, numa.id);
+    if (numa.free_cpus) {
+      state.pool.cpus -= machine.cpu.in_numa[At(position)];
+      state.pool.cpus |= ToBits(*numa.free_cpus, machine.cpu) - machine.reserved_cpus;
+    }
+    Pool::NodeMemory& memory = state.pool.memory[At(position)];
+    memory.assignments = numa.memory_assignments.value_or(0);
+    if (numa.memory_group) memory.group = machine.FromIds(*numa.memory_group);
+    for (const placement::NodeMemory& table : numa.memory) {
+      if (table.free) memory.free[At(machine.MemoryType(table.type))] = *table.free;
+    }
+  }
+  for (const placement::PlacedDevice& device : node.devices) {
+    const int resource = machine.FindResource(device.resource);
+    if (device.healthy) continue;
+    state.pool.devices[At(resource)].healthy.Clear(
+        FindDevice(machine.devices[At(resource)], device.id));
+  }
+}
+
+absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Machine& machine) {
+  Holding holding;
+  holding.container = container.name;
+  holding.cpus = ToBits(container.cpus, machine.cpu);
+  for (const placement::PlacedMemory& block : container.memory) {
+    const int type = machine.MemoryType(block.type);
+    if (type < 0) {
+      return absl::InvalidArgumentError(
+          fmt::format("container {} holds {}, which no NUMA node has", container.name, block.type));
+    }
+    holding.memory.push_back({type, machine.FromIds(block.numa_nodes), block.bytes});
+  }
+  for (const placement::HeldDevices& held : container.devices) {
+    const int resource = machine.FindResource(held.resource);
+    if (resource < 0) continue;  // no plugin announces it any more: nothing can be given out
+    Bits bits(static_cast<int>(machine.devices[At(resource)].devices.size()));
+    for (const std::string& id : held.ids) {
+      const int device = FindDevice(machine.devices[At(resource)], id);
+      if (device >= 0) bits.Set(device);
+    }
+    holding.devices.push_back({resource, std::move(bits)});
+  }
+  return holding;
+}
+
+void AddNames(const Machine& machine, const Holding& holding, PlacedContainer& container) {
+  container.name = holding.container;
+  container.cpus = ToCpuSet(holding.cpus);
+  for (const MemoryBlock& block : holding.memory) {
+    container.memory.push_back(
+        {machine.memory_types[At(block.type)], block.bytes, machine.ToIds(block.nodes)});
+  }
+  for (const auto& [resource, bits] : holding.devices) {
+    const DeviceResource& facts = machine.devices[At(resource)];
+    placement::HeldDevices held{.resource = facts.name, .ids = {}};
+    bits.ForEach([&](int device) { held.ids.push_back(facts.devices[At(device)].id); });
+    std::ranges::sort(held.ids);
+    container.devices.push_back(std::move(held));
+  }
+}
+
+void ReleaseMemory(const Machine& machine, const MemoryBlock& block, Pool& pool) {
+  std::int64_t rest = block.bytes;
+  for (Mask nodes = block.nodes; nodes != 0; nodes &= nodes - 1) {
+    const int node = std::countr_zero(nodes);
+    Pool::NodeMemory& memory = pool.memory[At(node)];
+    if (--memory.assignments == 0) memory.group = Mask{1} << node;
+    std::int64_t& free = memory.free[At(block.type)];
+    const std::int64_t reserved = machine.memory[At(node)][At(block.type)].allocatable - free;
+    const std::int64_t released = std::clamp<std::int64_t>(reserved, 0, rest);
+    free += released;
+    rest -= released;
+  }
+}
+
+}  // namespace
+
+NodeState EmptyState(std::shared_ptr<const Machine> machine) {
+  NodeState state;
+  state.pool.cpus = machine->cpu.all - machine->reserved_cpus;
+  for (int node = 0; node < machine->numa_count(); ++node) {
+    Pool::NodeMemory memory{.assignments = 0, .group = Mask{1} << node, .free = {}};
+    for (const Machine::NodeMemory& table : machine->memory[At(node)]) {
+      memory.free.push_back(table.allocatable);
+    }
+    state.pool.memory.push_back(std::move(memory));
+  }
+  for (const DeviceResource& resource : machine->devices) {
+    const int count = static_cast<int>(resource.devices.size());
+    Bits healthy(count);
+    for (int device = 0; device < count; ++device) healthy.Set(device);
+    state.pool.devices.push_back({std::move(healthy), Bits(count)});
+  }
+  state.machine = std::move(machine);
+  return state;
+}
+
+absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder& order) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order));
+  NodeState state = EmptyState(std::move(machine));
+  ReadPool(node, state);
+  for (const PlacedPod& pod : node.pods) {
+    std::vector<Holding>& holdings = state.pods[pod.uid];
+    for (const PlacedContainer& container : pod.containers) {
+      ASSIGN_OR_RETURN(Holding holding, ReadHolding(container, *state.machine));
+      for (const auto& [resource, bits] : holding.devices) {
+        state.pool.devices[At(resource)].allocated |= bits;
+      }
+      holdings.push_back(std::move(holding));
+    }
+  }
+  return state;
+}
+
+void WriteState(const NodeState& state, NodePlacement& node) {
+  const Machine& machine = *state.machine;
+  for (NumaNodePlacement& numa : node.numa_nodes) {
+    const std::size_t position = At(PositionOf(machine, numa.id));
+    numa.free_cpus = ToCpuSet(state.pool.cpus & machine.cpu.in_numa[position]);
+    const Pool::NodeMemory& memory = state.pool.memory[position];
+    numa.memory_assignments = memory.assignments;
+    numa.memory_group = machine.ToIds(memory.group);
+    for (placement::NodeMemory& table : numa.memory) {
+      table.free = memory.free[At(machine.MemoryType(table.type))];
+    }
+  }
+  for (placement::PlacedDevice& device : node.devices) {
+    const std::size_t resource = At(machine.FindResource(device.resource));
+    device.healthy =
+        state.pool.devices[resource].healthy.Test(FindDevice(machine.devices[resource], device.id));
+  }
+  node.pods.clear();
+  for (const auto& [uid, holdings] : state.pods) {
+    PlacedPod pod;
+    pod.uid = uid;
+    pod.name = uid;
+    for (const Holding& holding : holdings)
+      AddNames(machine, holding, pod.containers.emplace_back());
+    node.pods.push_back(std::move(pod));
+  }
+}
+
+void Started(NodeState& state, const kube::Pod& pod) {
+  const auto found = state.pods.find(pod.uid);
+  if (found == state.pods.end()) return;
+  const auto finishes = [&](const std::string& container) {
+    const auto init = std::ranges::find(pod.init_containers, container, &kube::Container::name);
+    return init != pod.init_containers.end() && !init->sidecar;
+  };
+  for (Holding& holding : found->second) {
+    if (!finishes(holding.container)) continue;
+    for (const MemoryBlock& block : holding.memory)
+      ReleaseMemory(*state.machine, block, state.pool);
+    holding.memory.clear();
+  }
+}
+
+void Release(const Machine& machine, const Holding& holding, Pool& pool) {
+  pool.cpus |= holding.cpus;
+  for (const MemoryBlock& block : holding.memory) ReleaseMemory(machine, block, pool);
+  for (const auto& [resource, bits] : holding.devices) pool.devices[At(resource)].allocated -= bits;
+}
+
+void Remove(NodeState& state, const std::string& uid) {
+  const auto pod = state.pods.find(uid);
+  if (pod == state.pods.end()) return;
+  for (const Holding& holding : pod->second) Release(*state.machine, holding, state.pool);
+  state.pods.erase(pod);
+}
+
+void SetDevices(NodeState& state, const std::string& resource,
+                const std::vector<std::string>& unhealthy) {
+  const int position = state.machine->FindResource(resource);
+  if (position < 0) return;
+  const DeviceResource& facts = state.machine->devices[At(position)];
+  Bits& healthy = state.pool.devices[At(position)].healthy;
+  for (std::size_t device = 0; device < facts.devices.size(); ++device) {
+    healthy.Set(static_cast<int>(device));
+  }
+  for (const std::string& id : unhealthy) {
+    const int device = FindDevice(facts, id);
+    if (device >= 0) healthy.Clear(device);
+  }
+}
+
+}  // namespace scheduler::admission

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/pod.h"
+#include "scheduler/admission/machine.h"
+#include "scheduler/admission/state.h"
+
+namespace scheduler::admission {
+
+// The kubelet's own reasons for refusing a pod, and two of ours.
+enum class Reason {
+  kAdmitted,
+  kTopologyAffinity,     // TopologyAffinityError: the merged hint is not good enough for the policy
+  kUnexpectedAdmission,  // UnexpectedAdmissionError: a manager could not allocate after all
+  kSmtAlignment,         // SMTAlignmentError: full-pcpus-only
+  kOutOf,                // OutOfcpu, OutOfmemory, …: the node's sums, checked after the managers
+  kKubeletCannot,        // the kubelet itself cannot answer: it would not start, hang or panic
+};
+
+enum class Stage { kNone, kMerge, kAllocate, kNodeSums };
+
+// Which manager or resource refused.
+enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory, kNode };
+
+struct ContainerVerdict {
+  std::string name;
+  Mask affinity = 0;  // 0: no mask
+  bool has_affinity = false;
+  bool preferred = false;
+  Holding holding;
+  bool operator==(const ContainerVerdict&) const = default;
+};
+
+// The kubelet's answer to a pod. Plain value.
+struct Verdict {
+  Reason reason = Reason::kAdmitted;
+  Stage stage = Stage::kNone;
+  Blame blame = Blame::kNone;
+  std::string resource;       // the resource that was short, where it is one
+  int container = -1;         // position of the container that failed; -1 under scope pod's merge
+  bool has_affinity = false;  // of a rejection: the last merged hint
+  Mask affinity = 0;
+  bool preferred = false;
+  bool affinity_computed = true;
+  bool ambiguous_devices = false;  // another choice of devices is possible
+  std::vector<ContainerVerdict>
+      containers;  // in the order of admission; up to the failure if rejected
+  Pool after;      // what the next admission finds, a rejected pod's leftovers collected
+
+  bool admitted() const { return reason == Reason::kAdmitted; }
+};
+
+// The kubelet's reason: "", "TopologyAffinityError", …
+const char* KubeletReason(const Verdict& verdict);
+
+}  // namespace scheduler::admission
