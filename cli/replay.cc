@@ -1,0 +1,235 @@
+#include "cli/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "scheduler/admission/admit.h"
+#include "scheduler/admission/node_sums.h"
+#include "scheduler/admission/request.h"
+#include "scheduler/admission/state.h"
+
+namespace cli {
+namespace {
+
+namespace admission = scheduler::admission;
+
+std::size_t At(int position) { return static_cast<std::size_t>(position); }
+
+base::CpuSet ToCpuSet(const admission::Bits& bits) {
+  base::CpuSet cpus;
+  bits.ForEach([&](int id) { cpus.Insert(id); });
+  return cpus;
+}
+
+std::optional<base::NumaMask> Affinity(const admission::Machine& machine, bool has,
+                                       admission::Mask mask) {
+  return has ? std::optional(machine.ToIds(mask)) : std::nullopt;
+}
+
+RecordedContainer Describe(const admission::Machine& machine,
+                           const admission::ContainerVerdict& container) {
+  RecordedContainer words;
+  words.name = container.name;
+  words.affinity = Affinity(machine, container.has_affinity, container.affinity);
+  words.preferred = container.preferred;
+  words.cpus = ToCpuSet(container.holding.cpus);
+  for (const admission::MemoryBlock& block : container.holding.memory) {
+    words.memory.push_back({.type = machine.memory_types[At(block.type)],
+                            .bytes = block.bytes,
+                            .numa_nodes = machine.ToIds(block.nodes)});
+  }
+  for (const auto& [resource, bits] : container.holding.devices) {
+    const admission::DeviceResource& facts = machine.devices[At(resource)];
+    std::vector<std::string>& ids = words.devices[facts.name];
+    bits.ForEach([&](int device) { ids.push_back(facts.devices[At(device)].id); });
+  }
+  return words;
+}
+
+// Our verdict in the recording's words.
+RecordedVerdict Describe(const admission::Machine& machine, const admission::Verdict& verdict) {
+  RecordedVerdict words;
+  words.admitted = verdict.admitted();
+  words.reason = admission::KubeletReason(verdict);
+  if (!words.admitted) {
+    words.rejected_affinity = Affinity(machine, verdict.has_affinity, verdict.affinity);
+    words.rejected_preferred = verdict.preferred;
+    return words;
+  }
+  for (const admission::ContainerVerdict& container : verdict.containers) {
+    words.containers.push_back(Describe(machine, container));
+  }
+  if (!machine.settings.cpu_static) return words;
+  admission::Bits shared = verdict.after.cpus;
+  if (!machine.settings.strict_cpu_reservation) shared |= machine.reserved_cpus;
+  words.shared_cpus = ToCpuSet(shared);
+  return words;
+}
+
+// How many devices of each resource and set of NUMA nodes: which of several alike a plugin gives is
+// its own affair.
+std::map<std::string, int> PerNode(const admission::Machine& machine,
+                                   const std::vector<RecordedContainer>& containers) {
+  std::map<std::string, int> counts;
+  for (const RecordedContainer& container : containers) {
+    for (const auto& [resource, ids] : container.devices) {
+      const int position = machine.FindResource(resource);
+      if (position < 0) continue;
+      const std::vector<admission::Device>& all = machine.devices[At(position)].devices;
+      for (const std::string& id : ids) {
+        const auto found = std::ranges::find(all, id, &admission::Device::id);
+        const std::string nodes = found == all.end() ? "?" : machine.ToIds(found->nodes).ToString();
+        ++counts[fmt::format("{} {} on {}", container.name, resource, nodes)];
+      }
+    }
+  }
+  return counts;
+}
+
+template <class Member>
+bool EqualIn(const std::vector<RecordedContainer>& a, const std::vector<RecordedContainer>& b,
+             Member member) {
+  return std::ranges::equal(a, b, {}, member, member);
+}
+
+std::string Text(const std::optional<base::NumaMask>& affinity, bool preferred) {
+  return fmt::format("{}{}", affinity ? affinity->ToString() : "none",
+                     preferred ? "" : " (not preferred)");
+}
+
+std::string Text(const RecordedVerdict& verdict) {
+  if (!verdict.admitted) {
+    return fmt::format("{} at affinity {} {}", verdict.reason,
+                       Text(verdict.rejected_affinity, verdict.rejected_preferred),
+                       verdict.message);
+  }
+  std::string text = "admitted";
+  for (const RecordedContainer& container : verdict.containers) {
+    text += fmt::format("; {}: affinity {}, CPUs \"{}\"", container.name,
+                        Text(container.affinity, container.preferred), container.cpus.ToString());
+    for (const placement::PlacedMemory& block : container.memory) {
+      text += fmt::format(", {} {} on {}", block.bytes, block.type, block.numa_nodes.ToString());
+    }
+    for (const auto& [resource, ids] : container.devices) {
+      text += fmt::format(", {} {}", resource, fmt::join(ids, " "));
+    }
+  }
+  return text;
+}
+
+class Replayer {
+ public:
+  Replayer(const Recording& recording, const ReplayOptions& options, Agreement& agreement)
+      : recording_(recording),
+        live_(options.live),
+        agreement_(agreement),
+        sums_(recording.node_allocatable.value_or(kube::Resources())) {}
+
+  absl::Status Run() {
+    ASSIGN_OR_RETURN(state_, admission::StateFrom(recording_.node, recording_.device_order));
+    for (std::size_t i = 0; i < recording_.events.size(); ++i) {
+      if (!Step(recording_.events[i], static_cast<int>(i))) return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // False if the histories part here.
+  bool Step(const RecordedEvent& event, int index) {
+    switch (event.kind) {
+      case RecordedEvent::Kind::kRemove:
+        Forget(event.pod.uid);
+        return true;
+      case RecordedEvent::Kind::kDeviceHealth:
+        admission::SetDevices(state_, event.resource, event.unhealthy);
+        return true;
+      case RecordedEvent::Kind::kAdd:
+        return Add(event, index);
+    }
+    return true;
+  }
+
+  bool Add(const RecordedEvent& event, int index) {
+    if (live_ && !event.live) return true;
+    admission::Verdict verdict = admission::Admit(state_, admission::MakeRequest(event.pod));
+    RecordedVerdict ours = Describe(*state_.machine, verdict);
+    if (live_ && verdict.admitted()) ours.reason = sums_.Check(event.pod);
+    const bool refused_later = ours.admitted && !ours.reason.empty();
+    if (refused_later) {
+      ours.admitted = false;
+      ours.containers.clear();
+    }
+    const RecordedVerdict& theirs = live_ ? *event.live : event.verdict;
+    Compare(ours, theirs, index);
+    admission::Commit(event.pod.uid, std::move(verdict), state_);
+    if (refused_later) {
+      admission::Remove(state_, event.pod.uid);
+    } else if (ours.admitted) {
+      admitted_[event.pod.uid] = &event.pod;
+      sums_.Add(event.pod);
+      if (!event.not_started) admission::Started(state_, event.pod);
+    }
+    return ours.admitted == theirs.admitted;
+  }
+
+  void Forget(const std::string& uid) {
+    admission::Remove(state_, uid);
+    const auto found = admitted_.find(uid);
+    if (found == admitted_.end()) return;
+    sums_.Remove(*found->second);
+    admitted_.erase(found);
+  }
+
+  void Compare(const RecordedVerdict& ours, const RecordedVerdict& theirs, int index) {
+    const auto& a = ours.containers;
+    const auto& b = theirs.containers;
+    const bool verdict = ours.admitted == theirs.admitted;
+    const bool reason = ours.reason == theirs.reason;
+    // A running kubelet tells no hints.
+    const bool affinity =
+        verdict && (live_ || (EqualIn(a, b, &RecordedContainer::affinity) &&
+                              EqualIn(a, b, &RecordedContainer::preferred) &&
+                              ours.rejected_affinity == theirs.rejected_affinity &&
+                              ours.rejected_preferred == theirs.rejected_preferred));
+    const bool shared =
+        !ours.shared_cpus || !theirs.shared_cpus || ours.shared_cpus == theirs.shared_cpus;
+    const bool cpus = verdict && shared && EqualIn(a, b, &RecordedContainer::cpus);
+    const bool memory = verdict && (live_ || EqualIn(a, b, &RecordedContainer::memory));
+    const bool devices = verdict && (theirs.ambiguous_devices ||
+                                     PerNode(*state_.machine, a) == PerNode(*state_.machine, b));
+    ++agreement_.events;
+    agreement_.verdicts += verdict ? 1 : 0;
+    agreement_.reasons += reason ? 1 : 0;
+    agreement_.affinities += affinity ? 1 : 0;
+    agreement_.cpus += cpus ? 1 : 0;
+    agreement_.memory += memory ? 1 : 0;
+    agreement_.devices += devices ? 1 : 0;
+    if (verdict && reason && affinity && cpus && memory && devices) return;
+    agreement_.differences.push_back(
+        fmt::format("{} event {} pod {}\n  predicted: {}\n  kubelet:   {}", Name(), index + 1,
+                    recording_.events[At(index)].pod.uid, Text(ours), Text(theirs)));
+  }
+
+  std::string Name() const { return recording_.name.empty() ? recording_.family : recording_.name; }
+
+  const Recording& recording_;
+  bool live_;
+  Agreement& agreement_;
+  admission::NodeState state_;
+  admission::NodeSums sums_;
+  std::map<std::string, const kube::Pod*> admitted_;
+};
+
+}  // namespace
+
+absl::Status Replay(const Recording& recording, const ReplayOptions& options,
+                    Agreement& agreement) {
+  return Replayer(recording, options, agreement).Run();
+}
+
+}  // namespace cli
