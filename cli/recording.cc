@@ -239,8 +239,8 @@ absl::StatusOr<RecordedVerdict> ReadVerdict(const Json& json) {
   absl::Status status;
   const auto add = [&](const std::string& name, const Json& container) {
     absl::StatusOr<RecordedContainer> read = ReadContainer(name, container);
-    if (read.ok()) verdict.containers.push_back(*std::move(read));
     status.Update(read.status());
+    if (read.ok()) verdict.containers.push_back(*std::move(read));
   };
   const Json* containers = Find(json, "containers");
   ForEach(containers, [&](const Json& container) { add(Text(container, "name"), container); });
@@ -319,8 +319,8 @@ absl::StatusOr<Recording> ParseRecording(const std::string& line) {
   RETURN_IF_ERROR(status);
   ForEach(Find(json, "events"), [&](const Json& event) {
     absl::StatusOr<RecordedEvent> read = ReadEvent(event);
-    if (read.ok()) recording.events.push_back(*std::move(read));
     status.Update(read.status());
+    if (read.ok()) recording.events.push_back(*std::move(read));
   });
   RETURN_IF_ERROR(status);
   return recording;

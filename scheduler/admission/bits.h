@@ -15,9 +15,10 @@ class Bits {
   Bits() = default;
   explicit Bits(int length) : words_((static_cast<std::size_t>(length) + 63) / 64, 0) {}
 
-  bool Test(int at) const { return ((words_[Word(at)] >> (at % 64)) & 1) != 0; }
-  void Set(int at) { words_[Word(at)] |= std::uint64_t{1} << (at % 64); }
-  void Clear(int at) { words_[Word(at)] &= ~(std::uint64_t{1} << (at % 64)); }
+  // Positions are within 0..n-1.
+  bool Test(int at) const { return (words_[Word(at)] & Bit(at)) != 0; }
+  void Set(int at) { words_[Word(at)] |= Bit(at); }
+  void Clear(int at) { words_[Word(at)] &= ~Bit(at); }
 
   int Count() const {
     int count = 0;
@@ -72,6 +73,7 @@ class Bits {
 
  private:
   static std::size_t Word(int at) { return static_cast<std::size_t>(at) / 64; }
+  static std::uint64_t Bit(int at) { return std::uint64_t{1} << (static_cast<unsigned>(at) % 64); }
   absl::InlinedVector<std::uint64_t, 4> words_;
 };
 

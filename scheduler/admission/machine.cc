@@ -128,22 +128,28 @@ struct CoreFacts {
   const base::CpuSet* cpus;
 };
 
+absl::Status AddCores(const CoreGroup& group, int numa, base::CpuSet& seen,
+                      std::vector<CoreFacts>& cores) {
+  for (const base::CpuSet& cpus : group.cores) {
+    if (cpus.empty()) return absl::InvalidArgumentError("a core has no CPUs");
+    if (seen.Intersects(cpus)) {
+      return absl::InvalidArgumentError(
+          fmt::format("CPUs {} are on two cores", (seen & cpus).ToString()));
+    }
+    seen |= cpus;
+    cores.push_back({cpus.First(), numa, group.socket, group.l3, &cpus});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<CoreFacts>> ListCores(const NodePlacement& node,
                                                  const Machine& machine) {
   std::vector<CoreFacts> cores;
   base::CpuSet seen;
   for (const NumaNodePlacement& numa : node.numa_nodes) {
+    const int position = PositionOf(machine.numa_ids, numa.id);
     for (const CoreGroup& group : numa.core_groups) {
-      for (const base::CpuSet& cpus : group.cores) {
-        if (cpus.empty()) return absl::InvalidArgumentError("a core has no CPUs");
-        if (seen.Intersects(cpus)) {
-          return absl::InvalidArgumentError(
-              fmt::format("CPUs {} are on two cores", (seen & cpus).ToString()));
-        }
-        seen |= cpus;
-        cores.push_back(
-            {cpus.First(), PositionOf(machine.numa_ids, numa.id), group.socket, group.l3, &cpus});
-      }
+      RETURN_IF_ERROR(AddCores(group, position, seen, cores));
     }
   }
   std::ranges::sort(cores, {}, &CoreFacts::first_cpu);

@@ -58,10 +58,10 @@ void ReadPool(const NodePlacement& node, NodeState& state) {
     }
   }
   for (const placement::PlacedDevice& device : node.devices) {
-    const int resource = machine.FindResource(device.resource);
     if (device.healthy) continue;
-    state.pool.devices[At(resource)].healthy.Clear(
-        FindDevice(machine.devices[At(resource)], device.id));
+    const int resource = machine.FindResource(device.resource);  // built from the same list
+    const int position = FindDevice(machine.devices[At(resource)], device.id);
+    if (position >= 0) state.pool.devices[At(resource)].healthy.Clear(position);
   }
 }
 
