@@ -18,7 +18,7 @@ namespace {
 
 namespace admission = scheduler::admission;
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
+using admission::At;
 
 base::CpuSet ToCpuSet(const admission::Bits& bits) {
   base::CpuSet cpus;

@@ -11,8 +11,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 // One admission in progress.
 class Admission {
  public:

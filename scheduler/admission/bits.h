@@ -8,6 +8,9 @@
 
 namespace scheduler::admission {
 
+// A position, as an index of a vector.
+inline std::size_t At(int position) { return static_cast<std::size_t>(position); }
+
 // A set of positions 0..n-1 of fixed length n: CPUs or devices of one machine. Up to 256 positions
 // it needs no heap. Both operands of an operation have the same length.
 class Bits {

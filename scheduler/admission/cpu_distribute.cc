@@ -145,7 +145,6 @@ class Distribution {
   }
 
  private:
-  static std::size_t At(int position) { return static_cast<std::size_t>(position); }
   int Whole(int node) const { return free_[At(node)] / group_ * group_; }
   int Left(int node, const Bits& taken) const {
     return (available_ - taken).CountCommon(machine_.cpu.in_numa[At(node)]);

@@ -8,8 +8,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 int SocketsOf(const CpuTopology& cpu, Mask mask) {
   int sockets = 0;
   for (const Bits& socket : cpu.in_socket) {

@@ -6,8 +6,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 // Positions of the parts that hold any of `within`, fewest available CPUs first, then by position.
 void AppendSorted(const std::vector<Bits>& parts, const Bits& available, const Bits* within,
                   Order& order) {

@@ -9,8 +9,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 // Moves devices, in the plugin's order, until nothing is needed.
 void TakeInOrder(const Bits& from, std::int64_t& need, Bits& taken) {
   from.ForEach([&](int device) {

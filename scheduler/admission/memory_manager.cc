@@ -9,8 +9,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 std::int64_t Free(const Pool& pool, Mask mask, int type) {
   std::int64_t free = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {

@@ -16,8 +16,6 @@ using placement::NumaNodePlacement;
 using placement::PlacedContainer;
 using placement::PlacedPod;
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 int PositionOf(const Machine& machine, int numa_id) {
   const auto found = std::ranges::lower_bound(machine.numa_ids, numa_id);
   return static_cast<int>(found - machine.numa_ids.begin());

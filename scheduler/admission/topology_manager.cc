@@ -10,8 +10,6 @@
 namespace scheduler::admission {
 namespace {
 
-std::size_t At(int position) { return static_cast<std::size_t>(position); }
-
 using HintList = absl::InlinedVector<const Hints*, 4>;
 
 HintList WithHints(const Opinions& opinions) {
