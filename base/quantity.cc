@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -53,24 +54,30 @@ std::optional<Scale> ParseScale(std::string_view suffix) {
   }
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
   std::string_view digits = suffix.substr(1);
+  if (digits.starts_with("+-")) return std::nullopt;
   if (digits[0] == '+') digits.remove_prefix(1);
-  const std::optional<int> exponent = ParseNumber<int>(digits);
-  if (!exponent || *exponent < -100 || *exponent > 100) return std::nullopt;
-  return Scale{0, *exponent};
+  const std::optional<std::int64_t> exponent = ParseNumber<std::int64_t>(digits);
+  if (!exponent) return std::nullopt;
+  // Beyond this nothing but 0 stays within 64 bits, or above the smallest amount.
+  constexpr std::int64_t kFar = 1000;
+  return Scale{0, static_cast<int>(std::clamp(*exponent, -kFar, kFar))};
 }
 
-// mantissa * 2^a * 10^b, rounded away from zero; nothing beyond int64.
-std::optional<std::int64_t> Apply(Wide mantissa, Scale scale) {
+// mantissa * 2^a * 10^b, rounded away from zero; nothing beyond int64. `rest`: the mantissa is a
+// little more than it says.
+std::optional<std::int64_t> Apply(Wide mantissa, bool rest, Scale scale) {
   constexpr Wide kLimit = Wide{1} << 122;
+  const auto divide = [&] {
+    rest = rest || mantissa % 10 != 0;
+    mantissa /= 10;
+    ++scale.power_of_ten;
+  };
   for (int i = 0; i < scale.power_of_two; ++i) {
+    if (mantissa > kLimit && scale.power_of_ten < 0) divide();
     if (mantissa > kLimit) return std::nullopt;
     mantissa *= 2;
   }
-  bool rest = false;
-  for (; scale.power_of_ten < 0 && mantissa != 0; ++scale.power_of_ten) {
-    rest = rest || mantissa % 10 != 0;
-    mantissa /= 10;
-  }
+  while (scale.power_of_ten < 0 && mantissa != 0) divide();
   for (; scale.power_of_ten > 0 && mantissa != 0; --scale.power_of_ten) {
     if (mantissa > kLimit / 10) return std::nullopt;
     mantissa *= 10;
@@ -88,6 +95,7 @@ absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten
   int fraction_digits = 0;
   bool any_digit = false;
   bool in_fraction = false;
+  bool beyond = false;  // digits too far behind the point to matter, unless they are zeros
   std::size_t at = 0;
   for (; at < rest.size(); ++at) {
     const char c = rest[at];
@@ -97,7 +105,11 @@ absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten
     }
     if (c < '0' || c > '9') break;
     any_digit = true;
-    if (mantissa > (Wide{1} << 90)) return TooLarge(text);
+    if (mantissa > (Wide{1} << 90)) {
+      if (!in_fraction) return TooLarge(text);
+      beyond = beyond || c != '0';
+      continue;
+    }
     mantissa = mantissa * 10 + (c - '0');
     fraction_digits += in_fraction ? 1 : 0;
   }
@@ -105,7 +117,7 @@ absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten
   std::optional<Scale> scale = ParseScale(rest.substr(at));
   if (!scale) return NoQuantity(text);
   scale->power_of_ten += extra_power_of_ten - fraction_digits;
-  const std::optional<std::int64_t> value = Apply(mantissa, *scale);
+  const std::optional<std::int64_t> value = Apply(mantissa, beyond, *scale);
   if (!value) return TooLarge(text);
   return negative ? -*value : *value;
 }

@@ -27,17 +27,30 @@ TEST(Quantity, RoundsFractionsUp) {
   EXPECT_EQ(ParseQuantity("1001m").value(), 2);
   EXPECT_EQ(ParseMilliQuantity("1n").value(), 1);
   EXPECT_EQ(ParseMilliQuantity("0.0001").value(), 1);
+  EXPECT_EQ(ParseQuantity("1e-400").value(), 1);
+  EXPECT_EQ(ParseQuantity("0e-400").value(), 0);
+}
+
+TEST(Quantity, TakesAnyNumberOfDigitsBehindThePoint) {
+  EXPECT_EQ(ParseQuantity("0.3333333333333333333333333333333333333333").value(), 1);
+  EXPECT_EQ(ParseQuantity("1.0000000000000000000000000000000000000000").value(), 1);
+  EXPECT_EQ(ParseQuantity("1.0000000000000000000000000000000000000001").value(), 2);
+  EXPECT_EQ(ParseQuantity("0.5000000000000000000000000000000000000000Ei").value(),
+            std::int64_t{1} << 59);
+  EXPECT_EQ(ParseMilliQuantity("0.3333333333333333333333333333333333333333").value(), 334);
 }
 
 TEST(Quantity, RefusesWhatIsNone) {
-  for (const char* text : {"", "Gi", "1gi", "1 Gi", "0x10", "1e", "1e+", ".", "--1", "1.2.3"}) {
+  for (const char* text :
+       {"", "Gi", "1gi", "1 Gi", "0x10", "1e", "1e+", "1e+-3", ".", "--1", "1.2.3"}) {
     EXPECT_THAT(ParseQuantity(text),
                 test::StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr(text)));
   }
 }
 
 TEST(Quantity, RefusesWhatDoesNotFitInsteadOfWrapping) {
-  for (const char* text : {"8Ei", "9223372036854775808", "1e90", "99999999999999999999999999999"}) {
+  for (const char* text :
+       {"8Ei", "9223372036854775808", "1e90", "1e400", "99999999999999999999999999999"}) {
     EXPECT_THAT(ParseQuantity(text),
                 test::StatusIs(absl::StatusCode::kOutOfRange, testing::HasSubstr(text)));
   }
