@@ -1,7 +1,6 @@
 #include "scheduler/admission/request.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace scheduler::admission {
@@ -11,9 +10,8 @@ using Amounts = std::map<std::string, std::int64_t>;
 
 // Whole CPUs of a container of a Guaranteed pod; a fraction unpins this container only.
 std::int64_t ExclusiveCpus(const kube::Container& container) {
-  const auto cpu = container.requests.find(kube::kCpu);
-  if (cpu == container.requests.end() || cpu->second < 0 || cpu->second % 1000 != 0) return 0;
-  return cpu->second / 1000;
+  const std::int64_t milli = kube::Amount(container.requests, kube::kCpu);
+  return milli > 0 && milli % 1000 == 0 ? milli / 1000 : 0;
 }
 
 bool IsMemory(const std::string& name) { return name == kube::kMemory || kube::IsHugePages(name); }
@@ -32,11 +30,6 @@ std::vector<std::pair<std::string, std::int64_t>> Select(const kube::Resources& 
   return selected;
 }
 
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
-  return a > std::numeric_limits<std::int64_t>::max() - b ? std::numeric_limits<std::int64_t>::max()
-                                                          : a + b;
-}
-
 // The most that the pod needs at once of one amount: the app containers and sidecars together, or
 // an init container with the sidecars that were started before it.
 template <class Amount>
@@ -47,14 +40,14 @@ std::int64_t Peak(const Request& request, Amount amount) {
   for (const ContainerDemand& container : request.containers) {
     const std::int64_t own = amount(container.demand);
     if (!container.init) {
-      running = Sum(running, own);
+      running = kube::Sum(running, own);
     } else if (container.sidecar) {
-      sidecars = Sum(sidecars, own);
+      sidecars = kube::Sum(sidecars, own);
     } else {
-      at_start = std::max(at_start, Sum(sidecars, own));
+      at_start = std::max(at_start, kube::Sum(sidecars, own));
     }
   }
-  return std::max(Sum(running, sidecars), at_start);
+  return std::max(kube::Sum(running, sidecars), at_start);
 }
 
 std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& amounts,
