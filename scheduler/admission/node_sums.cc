@@ -1,60 +1,75 @@
 #include "scheduler/admission/node_sums.h"
 
-#include <limits>
-#include <utility>
 #include <vector>
 
 namespace scheduler::admission {
 namespace {
 
-std::int64_t Amount(const kube::Resources& resources, const std::string& name) {
-  const auto found = resources.find(name);
-  return found == resources.end() ? 0 : found->second;
+constexpr const char* kPods = "pods";
+constexpr const char* kEphemeralStorage = "ephemeral-storage";
+
+// "example.com/gpu": neither Kubernetes' own nor without a prefix.
+bool IsExtended(const std::string& name) {
+  return name.find('/') != std::string::npos && name.find("kubernetes.io/") == std::string::npos &&
+         !name.starts_with("requests.");
 }
 
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) return std::numeric_limits<std::int64_t>::max();
-  return sum;
+// Whether the scheduler keeps an account of a resource other than the first three.
+bool IsScalar(const std::string& name) {
+  return name.find('/') != std::string::npos || kube::IsHugePages(name) ||
+         name.starts_with("attachable-volumes-");
 }
 
-// What the pod counts for: its effective requests and its overhead.
-kube::Resources Requested(const kube::Pod& pod) {
-  kube::Resources requested = kube::Effective(pod, &kube::Container::requests);
-  if (pod.pod_requests) {
-    for (const auto& [name, amount] : *pod.pod_requests) requested[name] = amount;
+void AddTo(kube::Resources& sum, const kube::Resources& more) {
+  for (const auto& [name, amount] : more) {
+    std::int64_t& entry = sum[name];
+    entry = kube::Sum(entry, amount);
   }
-  for (const auto& [name, amount] : pod.overhead) {
-    requested[name] = Sum(Amount(requested, name), amount);
-  }
-  return requested;
 }
 
 }  // namespace
 
 std::string NodeSums::Check(const kube::Pod& pod) const {
-  const kube::Resources own = Requested(pod);
-  std::vector<std::string> names = {kube::kCpu, kube::kMemory};
+  const auto most_pods = allocatable_.find(kPods);
+  if (most_pods != allocatable_.end() && std::cmp_greater_equal(pods_.size(), most_pods->second)) {
+    return std::string("OutOf") + kPods;
+  }
+  const kube::Resources own = kube::Effective(pod, &kube::Container::requests);
+  std::vector<std::string> names = {kube::kCpu, kube::kMemory, kEphemeralStorage};
   for (const auto& [name, amount] : own) {
-    if (name != kube::kCpu && name != kube::kMemory) names.push_back(name);
+    if (IsScalar(name) && !(IsExtended(name) && !allocatable_.contains(name))) {
+      names.push_back(name);
+    }
   }
   for (const std::string& name : names) {
-    const auto limit = allocatable_.find(name);
-    const std::int64_t wanted = Amount(own, name);
-    if (limit == allocatable_.end() || wanted == 0) continue;
-    if (Sum(Amount(requested_, name), wanted) > limit->second) return "OutOf" + name;
+    const std::int64_t wanted = kube::Amount(own, name);
+    if (wanted <= 0) continue;
+    if (kube::Sum(kube::Amount(requested_, name), wanted) > kube::Amount(allocatable_, name)) {
+      return "OutOf" + name;
+    }
   }
   return "";
 }
 
 void NodeSums::Add(const kube::Pod& pod) {
-  for (const auto& [name, amount] : Requested(pod)) {
-    requested_[name] = Sum(Amount(requested_, name), amount);
+  const bool again = pods_.contains(pod.uid);
+  kube::Resources& own = pods_[pod.uid];
+  own = kube::Effective(pod, &kube::Container::requests);
+  if (again) {
+    Recount();
+  } else {
+    AddTo(requested_, own);
   }
 }
 
 void NodeSums::Remove(const kube::Pod& pod) {
-  for (const auto& [name, amount] : Requested(pod)) requested_[name] -= amount;
+  pods_.erase(pod.uid);
+  Recount();
+}
+
+void NodeSums::Recount() {
+  requested_.clear();
+  for (const auto& [uid, own] : pods_) AddTo(requested_, own);
 }
 
 }  // namespace scheduler::admission
