@@ -30,7 +30,7 @@ numa(if)?[.]h hwinfo
 .*[.]pb[.]h podresources test demo
 curl/.* kube test
 rapidjson/.* podresources placement kube agent scheduler cli test demo
-yaml-cpp/.* podresources placement agent scheduler cli test demo
+yaml-cpp/.* podresources placement kube agent scheduler cli test demo
 CLI/.* agent scheduler cli test demo
 spdlog/.* podresources kube agent scheduler cli test demo
 xxhash[.]h base placement scheduler test
