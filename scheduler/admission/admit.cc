@@ -1,8 +1,11 @@
 #include "scheduler/admission/admit.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "scheduler/admission/cpu_manager.h"
 #include "scheduler/admission/device_manager.h"
 #include "scheduler/admission/memory_manager.h"
@@ -11,78 +14,115 @@
 namespace scheduler::admission {
 namespace {
 
-// One admission in progress.
+// What a container or pod wants of this machine: positions instead of names. What no device plugin
+// and no NUMA node offers is not the managers'.
+struct Wants {
+  std::int64_t cpus = 0;
+  MemoryDemand memory;
+  absl::InlinedVector<std::pair<int, std::int64_t>, 2> devices;
+
+  Wants(const Machine& machine, const Demand& demand) {
+    if (machine.settings.cpu_static) cpus = demand.cpus;
+    for (const auto& [name, count] : demand.devices) {
+      const int resource = machine.FindResource(name);
+      if (resource >= 0) devices.push_back({resource, count});
+    }
+    if (!machine.settings.memory_static) return;
+    for (const auto& [name, bytes] : demand.memory) {
+      const int type = machine.MemoryType(name);
+      if (type >= 0) memory.push_back({type, bytes});
+    }
+  }
+};
+
+// One admission in progress. With a verdict to fill in, everything is allocated and written down;
+// without one only the answer is worked out: the last container's allocation is just checked.
 class Admission {
  public:
-  Admission(const NodeState& state, const Request& request)
+  Admission(const NodeState& state, const Request& request, Verdict* verdict)
       : machine_(*state.machine),
         request_(request),
-        pool_(state.pool),
+        before_(state.pool),
+        verdict_(verdict),
         reusable_cpus_(machine_.cpu.cpu_slots) {
     for (const DeviceResource& resource : machine_.devices) {
       reusable_devices_.push_back(Bits(static_cast<int>(resource.devices.size())));
     }
+    if (verdict_ != nullptr) verdict_->containers.reserve(request.containers.size());
   }
 
-  Verdict Run() && {
+  Outcome Run() {
     const Settings& settings = machine_.settings;
     const bool aligns = settings.topology_policy != TopologyPolicy::kNone;
     const bool whole_pod = aligns && settings.topology_scope == TopologyScope::kPod;
-    bool going = !whole_pod || Align(request_.pod, -1, false);
+    bool going = !whole_pod || Align(Wants(machine_, request_.pod), -1, false);
     for (std::size_t i = 0; going && i < request_.containers.size(); ++i) {
       const ContainerDemand& container = request_.containers[i];
-      if (aligns && !whole_pod) going = Align(container.demand, static_cast<int>(i), true);
-      going = going && Allocate(container, static_cast<int>(i));
+      const Wants wants(machine_, container.demand);
+      if (aligns && !whole_pod) going = Align(wants, static_cast<int>(i), true);
+      if (!going) break;
+      const bool last = i + 1 == request_.containers.size();
+      going = verdict_ == nullptr && last ? Check(wants, static_cast<int>(i))
+                                          : Allocate(wants, container, static_cast<int>(i));
     }
-    // What a rejected pod had got is collected before the next admission. That is not always as if
-    // it had never been: a node that left a memory group for it stays out of the group.
-    if (!verdict_.admitted()) {
-      for (const ContainerVerdict& container : verdict_.containers) {
-        Release(machine_, container.holding, pool_);
-      }
-    }
-    verdict_.after = std::move(pool_);
-    return std::move(verdict_);
+    if (verdict_ != nullptr) Conclude();
+    return outcome_;
   }
 
  private:
+  const Pool& pool() const { return changed_ ? *changed_ : before_; }
+  Pool& mutable_pool() {
+    if (!changed_) changed_.emplace(before_);
+    return *changed_;
+  }
+
+  // What a rejected pod had got is collected before the next admission. That is not always as if it
+  // had never been: a node that left a memory group for it stays out of the group.
+  void Conclude() {
+    Pool& after = mutable_pool();
+    if (!outcome_.admitted()) {
+      for (const ContainerVerdict& container : verdict_->containers) {
+        Release(machine_, container.holding, after);
+      }
+    }
+    static_cast<Outcome&>(*verdict_) = outcome_;
+    verdict_->after = std::move(after);
+  }
+
   // Asks every manager and merges (GetTopologyHints or GetPodTopologyHints; Merge). Scope pod does
   // not count what earlier containers leave: there is none yet.
-  bool Align(const Demand& demand, int container, bool reuse) {
+  bool Align(const Wants& wants, int container, bool reuse) {
     absl::InlinedVector<DeviceHints, 2> device_hints;
     std::optional<CpuHints> cpu_hints;
     std::optional<MemoryHints> memory_hints;
-    const MemoryDemand memory = OnThisMachine(demand);
     Opinions opinions;
-    device_hints.reserve(demand.devices.size());
-    for (const auto& [name, count] : demand.devices) {
-      AddDeviceOpinion(machine_.FindResource(name), count, reuse, device_hints, opinions);
+    device_hints.reserve(wants.devices.size());
+    for (const auto& [resource, count] : wants.devices) {
+      AddDeviceOpinion(resource, count, reuse, device_hints, opinions);
     }
-    if (machine_.settings.cpu_static && demand.cpus > 0) {
-      cpu_hints.emplace(machine_, pool_.cpus, reusable_cpus_, demand.cpus);
+    if (wants.cpus > 0) {
+      cpu_hints.emplace(machine_, pool().cpus, reusable_cpus_, wants.cpus);
       opinions.push_back(OpinionOf(*cpu_hints, machine_.cpu.nodes_with_cpus));
     }
-    if (machine_.settings.memory_static && !memory.empty()) {
-      memory_hints.emplace(machine_, pool_, memory, reusable_memory_);
+    if (!wants.memory.empty()) {
+      memory_hints.emplace(machine_, pool(), wants.memory, reusable_memory_);
       // Without any feasible mask the memory manager has no preference, not an impossible one.
       if (memory_hints->Any()) {
-        for (std::size_t type = 0; type < memory.size(); ++type) {
+        for (std::size_t type = 0; type < wants.memory.size(); ++type) {
           opinions.push_back({Opinion::Kind::kHints, &*memory_hints});
         }
       }
     }
-    merged_ = Merge(machine_, opinions);
-    if (merged_.admitted) return true;
-    Reject(Reason::kTopologyAffinity, Stage::kMerge, Blame::kMerge, container);
-    return false;
+    merged_ = Merge(machine_, opinions, verdict_ != nullptr);
+    return merged_.admitted ||
+           Reject(Reason::kTopologyAffinity, Stage::kMerge, Blame::kMerge, container);
   }
 
   void AddDeviceOpinion(int resource, std::int64_t count, bool reuse,
                         absl::InlinedVector<DeviceHints, 2>& hints, Opinions& opinions) {
-    if (resource < 0) return;  // no plugin's: the device manager does not know it
     const DeviceResource& facts = machine_.devices[At(resource)];
     if (!facts.aligned) return;
-    const Pool::Devices& devices = pool_.devices[At(resource)];
+    const Pool::Devices& devices = pool().devices[At(resource)];
     const Bits available = devices.healthy - devices.allocated;
     const Bits reusable =
         reuse ? reusable_devices_[At(resource)] : Bits(static_cast<int>(facts.devices.size()));
@@ -100,93 +140,107 @@ class Admission {
     return {Opinion::Kind::kHints, &hints};
   }
 
-  MemoryDemand OnThisMachine(const Demand& demand) const {
-    MemoryDemand memory;
-    for (const auto& [name, bytes] : demand.memory) {
-      const int type = machine_.MemoryType(name);
-      if (type >= 0) memory.push_back({type, bytes});
+  // What Allocate would answer for the last container. Nobody asks what it would take.
+  bool Check(const Wants& wants, int index) {
+    for (const auto& [resource, count] : wants.devices) {
+      if (!CanAllocateDevices(count, reusable_devices_[At(resource)],
+                              pool().devices[At(resource)])) {
+        return RejectDevices(resource, index);
+      }
     }
-    return memory;
+    if (wants.cpus > 0) {
+      const CpuError error =
+          CanAllocateCpus(machine_, wants.cpus, merged_.affinity, reusable_cpus_, pool());
+      if (error != CpuError::kNone) return RejectCpus(error, index);
+    }
+    if (!wants.memory.empty() &&
+        ChooseMemoryNodes(machine_, wants.memory, merged_.affinity, merged_.preferred,
+                          reusable_memory_, pool()) == 0) {
+      return RejectMemory(index);
+    }
+    return true;
   }
 
   // Devices, then CPUs, then memory, as the managers are registered.
-  bool Allocate(const ContainerDemand& container, int index) {
-    ContainerVerdict& own = verdict_.containers.emplace_back();
+  bool Allocate(const Wants& wants, const ContainerDemand& container, int index) {
+    Holding& holding = Begin(container);
+    for (const auto& [resource, count] : wants.devices) {
+      if (!TakeDevices(resource, count, container, holding)) return RejectDevices(resource, index);
+    }
+    if (wants.cpus > 0) {
+      const CpuError error = TakeCpus(wants.cpus, container, holding);
+      if (error != CpuError::kNone) return RejectCpus(error, index);
+    }
+    if (!wants.memory.empty() && !TakeMemory(wants.memory, container, index, holding)) {
+      return RejectMemory(index);
+    }
+    return true;
+  }
+
+  // Where a container's holding is written down: in the verdict, or nowhere.
+  Holding& Begin(const ContainerDemand& container) {
+    Holding& holding = verdict_ != nullptr ? AddContainer(container) : unrecorded_;
+    holding.cpus = Bits(machine_.cpu.cpu_slots);
+    holding.memory.clear();
+    holding.devices.clear();
+    return holding;
+  }
+
+  Holding& AddContainer(const ContainerDemand& container) {
+    ContainerVerdict& own = verdict_->containers.emplace_back();
     own.name = container.name;
     own.affinity = merged_.affinity;
     own.has_affinity = merged_.affinity != 0;
     own.preferred = merged_.preferred;
     own.holding.container = container.name;
-    own.holding.cpus = Bits(machine_.cpu.cpu_slots);
-    for (const auto& [name, count] : container.demand.devices) {
-      if (!TakeDevices(machine_.FindResource(name), count, container, own.holding)) {
-        verdict_.resource = name;
-        return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, index);
-      }
-    }
-    if (machine_.settings.cpu_static && container.demand.cpus > 0) {
-      const CpuError error = TakeCpus(container, own.holding);
-      if (error == CpuError::kSmtAlignment) {
-        return Reject(Reason::kSmtAlignment, Stage::kAllocate, Blame::kCpus, index);
-      }
-      if (error != CpuError::kNone) {
-        return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kCpus, index);
-      }
-    }
-    if (machine_.settings.memory_static && !TakeMemory(container, own.holding)) {
-      return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kMemory, index);
-    }
-    return true;
+    return own.holding;
   }
 
   bool TakeDevices(int resource, std::int64_t count, const ContainerDemand& container,
                    Holding& holding) {
-    if (resource < 0) return true;
     Bits& reusable = reusable_devices_[At(resource)];
     DeviceGrant grant =
-        AllocateDevices(machine_, resource, count, merged_.affinity, reusable, pool_);
+        AllocateDevices(machine_, resource, count, merged_.affinity, reusable, mutable_pool());
     if (!grant.admitted) return false;
-    verdict_.ambiguous_devices = verdict_.ambiguous_devices || grant.ambiguous;
+    outcome_.ambiguous_devices = outcome_.ambiguous_devices || grant.ambiguous;
     container.reuses() ? reusable |= grant.devices : reusable -= grant.devices;
     if (!grant.devices.None()) holding.devices.push_back({resource, std::move(grant.devices)});
     return true;
   }
 
-  CpuError TakeCpus(const ContainerDemand& container, Holding& holding) {
-    CpuGrant grant =
-        AllocateCpus(machine_, container.demand.cpus, merged_.affinity, reusable_cpus_, pool_);
+  CpuError TakeCpus(std::int64_t cpus, const ContainerDemand& container, Holding& holding) {
+    CpuGrant grant = AllocateCpus(machine_, cpus, merged_.affinity, reusable_cpus_, mutable_pool());
     if (grant.error != CpuError::kNone) return grant.error;
     container.reuses() ? reusable_cpus_ |= grant.cpus : reusable_cpus_ -= grant.cpus;
     holding.cpus = std::move(grant.cpus);
     return CpuError::kNone;
   }
 
-  bool TakeMemory(const ContainerDemand& container, Holding& holding) {
-    const MemoryDemand demand = OnThisMachine(container.demand);
-    if (demand.empty()) return true;
-    std::optional<std::vector<MemoryBlock>> blocks = AllocateMemory(
-        machine_, demand, merged_.affinity, merged_.preferred, reusable_memory_, pool_);
-    if (!blocks) return false;
-    for (const MemoryBlock& block : *blocks) {
+  bool TakeMemory(const MemoryDemand& demand, const ContainerDemand& container, int index,
+                  Holding& holding) {
+    MemoryBlocks blocks = AllocateMemory(machine_, demand, merged_.affinity, merged_.preferred,
+                                         reusable_memory_, mutable_pool());
+    if (blocks.empty()) return false;
+    for (const MemoryBlock& block : blocks) {
       if (container.reuses()) {
         reusable_memory_.Offer(block.nodes, block.type, block.bytes);
       } else {
         reusable_memory_.TakeOver(block.nodes, block.type, block.bytes);
       }
     }
-    ShrinkReused(*blocks);
-    holding.memory = *std::move(blocks);
+    if (verdict_ != nullptr) ShrinkReused(blocks, index);
+    holding.memory = std::move(blocks);
     return true;
   }
 
   // updateInitContainersMemoryBlocks: what is used again is booked off the earlier init containers,
   // so that the pod's blocks add up to what it holds.
-  void ShrinkReused(const std::vector<MemoryBlock>& blocks) {
+  void ShrinkReused(const MemoryBlocks& blocks, int index) {
     for (const MemoryBlock& block : blocks) {
       std::int64_t rest = block.bytes;
-      for (std::size_t i = 0; i + 1 < verdict_.containers.size() && rest > 0; ++i) {
-        if (!request_.containers[i].reuses()) continue;
-        for (MemoryBlock& earlier : verdict_.containers[i].holding.memory) {
+      for (int i = 0; i < index && rest > 0; ++i) {
+        if (!request_.containers[At(i)].reuses()) continue;
+        for (MemoryBlock& earlier : verdict_->containers[At(i)].holding.memory) {
           if (earlier.type != block.type || earlier.nodes != block.nodes) continue;
           const std::int64_t used = std::min(earlier.bytes, rest);
           earlier.bytes -= used;
@@ -196,32 +250,47 @@ class Admission {
     }
   }
 
+  bool RejectDevices(int resource, int container) {
+    outcome_.resource = resource;
+    return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, container);
+  }
+  bool RejectCpus(CpuError error, int container) {
+    const Reason reason =
+        error == CpuError::kSmtAlignment ? Reason::kSmtAlignment : Reason::kUnexpectedAdmission;
+    return Reject(reason, Stage::kAllocate, Blame::kCpus, container);
+  }
+  bool RejectMemory(int container) {
+    return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kMemory, container);
+  }
   bool Reject(Reason reason, Stage stage, Blame blame, int container) {
-    verdict_.reason = reason;
-    verdict_.stage = stage;
-    verdict_.blame = blame;
-    verdict_.container = container;
-    verdict_.has_affinity = merged_.affinity != 0;
-    verdict_.affinity = merged_.affinity;
-    verdict_.preferred = merged_.preferred;
-    verdict_.affinity_computed = merged_.computed;
+    outcome_.reason = reason;
+    outcome_.stage = stage;
+    outcome_.blame = blame;
+    outcome_.container = container;
+    outcome_.has_affinity = merged_.affinity != 0;
+    outcome_.affinity = merged_.affinity;
+    outcome_.preferred = merged_.preferred;
+    outcome_.affinity_computed = merged_.computed;
     return false;
   }
 
   const Machine& machine_;
   const Request& request_;
-  Pool pool_;
+  const Pool& before_;
+  Verdict* verdict_;
+  std::optional<Pool> changed_;
   Merged merged_;
+  Outcome outcome_;
   Bits reusable_cpus_;
   absl::InlinedVector<Bits, 1> reusable_devices_;
   ReusableMemory reusable_memory_;
-  Verdict verdict_;
+  Holding unrecorded_;
 };
 
 }  // namespace
 
-const char* KubeletReason(const Verdict& verdict) {
-  switch (verdict.reason) {
+const char* KubeletReason(const Outcome& outcome) {
+  switch (outcome.reason) {
     case Reason::kAdmitted:
       return "";
     case Reason::kTopologyAffinity:
@@ -239,7 +308,13 @@ const char* KubeletReason(const Verdict& verdict) {
 }
 
 Verdict Admit(const NodeState& state, const Request& request) {
-  return Admission(state, request).Run();
+  Verdict verdict;
+  Admission(state, request, &verdict).Run();
+  return verdict;
+}
+
+Outcome Answer(const NodeState& state, const Request& request) {
+  return Admission(state, request, nullptr).Run();
 }
 
 void Commit(const std::string& uid, Verdict verdict, NodeState& state) {

@@ -11,6 +11,11 @@ namespace scheduler::admission {
 // node's sums, which is separate (node_sums.h).
 Verdict Admit(const NodeState& state, const Request& request);
 
+// The answer alone, in a fraction of the time and, on machines of up to 8 NUMA nodes and 256 CPUs,
+// without heap: nothing is allocated. Equals Admit's, but that the merged hint of a rejection under
+// restricted is not computed.
+Outcome Answer(const NodeState& state, const Request& request);
+
 // Enters the verdict into the accounts: what an admitted pod holds, or what a rejected one changed.
 void Commit(const std::string& uid, Verdict verdict, NodeState& state);
 

@@ -34,6 +34,20 @@ class Bits {
       count += std::popcount(words_[i] & other.words_[i]);
     return count;
   }
+  // Of the positions in all three.
+  int CountCommon(const Bits& b, const Bits& c) const {
+    int count = 0;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      count += std::popcount(words_[i] & b.words_[i] & c.words_[i]);
+    }
+    return count;
+  }
+  bool Intersects(const Bits& other) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if ((words_[i] & other.words_[i]) != 0) return true;
+    }
+    return false;
+  }
   bool None() const {
     for (const std::uint64_t word : words_) {
       if (word != 0) return false;

@@ -1,7 +1,8 @@
 #include "scheduler/admission/cpu_manager.h"
 
 #include <algorithm>
-#include <functional>
+#include <bit>
+#include <utility>
 
 #include "scheduler/admission/cpu_take.h"
 
@@ -12,7 +13,7 @@ int SocketsOf(const CpuTopology& cpu, Mask mask) {
   int sockets = 0;
   for (const Bits& socket : cpu.in_socket) {
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {
-      if (socket.CountCommon(cpu.in_numa[At(std::countr_zero(rest))]) == 0) continue;
+      if (!socket.Intersects(cpu.in_numa[At(std::countr_zero(rest))])) continue;
       ++sockets;
       break;
     }
@@ -39,7 +40,7 @@ Bits AlignedCpus(const Machine& machine, Mask affinity, const Bits& from) {
   if (machine.settings.align_by_socket) {
     Bits sockets(cpu.cpu_slots);
     for (const Bits& socket : cpu.in_socket) {
-      if (socket.CountCommon(aligned) > 0) sockets |= socket;
+      if (socket.Intersects(aligned)) sockets |= socket;
     }
     aligned = sockets;
   }
@@ -53,18 +54,16 @@ CpuHints::CpuHints(const Machine& machine, const Bits& available, const Bits& re
     : machine_(machine), need_(need) {
   const CpuTopology& cpu = machine.cpu;
   const bool reuse = !reusable.None();
-  for (int node = 0; node < machine.numa_count(); ++node) {
-    const Bits& own = cpu.in_numa[At(node)];
-    int supply = own.CountCommon(available);
-    if (reuse && own.CountCommon(reusable) > 0) {
-      required_ |= Mask{1} << node;
-      supply += own.CountCommon(reusable);
-    }
-    supply_.push_back(supply);
+  supply_.resize(At(machine.numa_count()), 0);
+  for (Mask rest = cpu.nodes_with_cpus; rest != 0; rest &= rest - 1) {
+    const std::size_t node = At(std::countr_zero(rest));
+    supply_[node] = cpu.in_numa[node].CountCommon(available);
+    if (!reuse) continue;
+    const int reused = cpu.in_numa[node].CountCommon(reusable);
+    if (reused > 0) required_ |= Mask{1} << node;
+    supply_[node] += reused;
   }
-  width_ = NarrowestWidth(cpu.nodes_with_cpus, need, [&](int node) {
-    return static_cast<std::int64_t>(cpu.in_numa[At(node)].Count());
-  });
+  width_ = cpu.reach.Width(need, std::popcount(cpu.nodes_with_cpus));
 }
 
 bool CpuHints::Feasible(Mask mask) const {
@@ -84,6 +83,16 @@ bool CpuHints::Preferred(Mask mask) const {
   return SocketsOf(machine_.cpu, mask) == (width_ + nodes_per_socket - 1) / nodes_per_socket;
 }
 
+CpuError CanAllocateCpus(const Machine& machine, std::int64_t need, Mask affinity,
+                         const Bits& reusable, const Pool& pool) {
+  if (machine.settings.distribute_cpus_across_numa) {
+    Pool trial = pool;
+    return AllocateCpus(machine, need, affinity, reusable, trial).error;
+  }
+  if (BreaksSmtAlignment(machine, pool, need)) return CpuError::kSmtAlignment;
+  return need > (pool.cpus | reusable).Count() ? CpuError::kNotEnough : CpuError::kNone;
+}
+
 CpuGrant AllocateCpus(const Machine& machine, std::int64_t need, Mask affinity,
                       const Bits& reusable, Pool& pool) {
   if (BreaksSmtAlignment(machine, pool, need))
@@ -94,13 +103,17 @@ CpuGrant AllocateCpus(const Machine& machine, std::int64_t need, Mask affinity,
   Bits taken(machine.cpu.cpu_slots);
   if (affinity != 0) {
     const Bits aligned = AlignedCpus(machine, affinity, allocatable);
-    const std::optional<Bits> first = TakeCpus(machine, aligned, std::min(wanted, aligned.Count()));
+    std::optional<Bits> first = TakeCpus(machine, aligned, std::min(wanted, aligned.Count()));
     if (!first) return {.error = CpuError::kNotEnough, .cpus = {}};
-    taken = *first;
+    taken = *std::move(first);
+    allocatable -= taken;
   }
-  const std::optional<Bits> rest = TakeCpus(machine, allocatable - taken, wanted - taken.Count());
-  if (!rest) return {.error = CpuError::kNotEnough, .cpus = {}};
-  taken |= *rest;
+  const int missing = wanted - taken.Count();
+  if (missing > 0) {
+    const std::optional<Bits> rest = TakeCpus(machine, allocatable, missing);
+    if (!rest) return {.error = CpuError::kNotEnough, .cpus = {}};
+    taken |= *rest;
+  }
   pool.cpus -= taken;
   return {.error = CpuError::kNone, .cpus = std::move(taken)};
 }

@@ -24,6 +24,8 @@ class CpuHints : public Hints {
   bool OnlyWidthIsPreferred() const override { return !machine_.settings.align_by_socket; }
   std::int64_t Supply(int node) const override { return supply_[static_cast<std::size_t>(node)]; }
   std::int64_t Need() const override { return need_; }
+  bool SuppliesDecide() const override { return true; }
+  Mask Required() const override { return required_; }
 
  private:
   const Machine& machine_;
@@ -39,6 +41,11 @@ struct CpuGrant {
   CpuError error = CpuError::kNone;
   Bits cpus;
 };
+
+// Whether AllocateCpus would grant them, without choosing. Packing always succeeds where there are
+// enough CPUs, so only distribute-cpus-across-numa has to try.
+CpuError CanAllocateCpus(const Machine& machine, std::int64_t need, Mask affinity,
+                         const Bits& reusable, const Pool& pool);
 
 // Takes `need` CPUs for one container and off the pool: first those of the affinity's nodes, then
 // from anywhere (allocateCPUs). `affinity` 0 is "none". `reusable` are CPUs of the pod's init

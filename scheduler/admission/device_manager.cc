@@ -1,8 +1,8 @@
 #include "scheduler/admission/device_manager.h"
 
-#include <algorithm>
 #include <bit>
-#include <functional>
+#include <limits>
+#include <utility>
 
 #include "scheduler/admission/mask_search.h"
 
@@ -20,10 +20,10 @@ void TakeInOrder(const Bits& from, std::int64_t& need, Bits& taken) {
 
 Bits OnNodes(const DeviceResource& resource, const Bits& devices, Mask mask) {
   Bits on(static_cast<int>(resource.devices.size()));
-  devices.ForEach([&](int device) {
-    if ((resource.devices[At(device)].nodes & mask) != 0) on.Set(device);
-  });
-  return on;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    on |= resource.on_node[At(std::countr_zero(rest))];
+  }
+  return on & devices;
 }
 
 }  // namespace
@@ -34,56 +34,61 @@ DeviceHints::DeviceHints(const Machine& machine, const DeviceResource& resource,
       nodes_(machine.settings.minor_version >= 36 ? resource.nodes : machine.all_nodes),
       available_(available),
       reusable_(reusable - resource.without_topology),
-      all_(static_cast<int>(resource.devices.size())),
       supply_(At(machine.numa_count()), 0),
-      capacity_(At(machine.numa_count()), 0),
       need_(need) {
-  for (std::size_t device = 0; device < resource.devices.size(); ++device) {
-    const int at = static_cast<int>(device);
-    const Mask nodes = resource.devices[device].nodes;
-    all_.Set(at);
-    on_one_node_ = on_one_node_ && std::popcount(nodes) <= 1;
+  int placed = 0;
+  for (Mask rest = nodes_; rest != 0; rest &= rest - 1) {
+    const std::size_t node = At(std::countr_zero(rest));
+    const Bits& own = resource.on_node[node];
     // A reusable device counts as such and, as it is allocated, never as available too.
-    const int free = (available_.Test(at) ? 1 : 0) + (reusable_.Test(at) ? 1 : 0);
-    for (Mask rest = nodes; rest != 0; rest &= rest - 1) {
-      supply_[At(std::countr_zero(rest))] += free;
-      ++capacity_[At(std::countr_zero(rest))];
-    }
+    supply_[node] = own.CountCommon(available_);
+    const int reused = own.CountCommon(reusable_);
+    supply_[node] += reused;
+    if (reused > 0 && resource.one_node_each) required_ |= Mask{1} << node;
+    placed += reused;
   }
   width_ = FindWidth();
-}
-
-std::int64_t DeviceHints::Count(const Bits& devices, Mask mask) const {
-  std::int64_t count = 0;
-  devices.ForEach(
-      [&](int device) { count += (resource_.devices[At(device)].nodes & mask) != 0 ? 1 : 0; });
-  return count;
+  // A reusable device on a node that the machine lacks is in no mask.
+  if (placed < reusable_.Count()) need_ = std::numeric_limits<std::int64_t>::max();
 }
 
 int DeviceHints::FindWidth() const {
-  const int least = NarrowestWidth(nodes_, need_, [&](int node) { return capacity_[At(node)]; });
-  if (on_one_node_) return least;
   const int all = std::popcount(nodes_);
+  // With devices that name several nodes this is a lower bound: each is counted on every one.
+  const int least = resource_.reach.Width(need_, all);
+  if (resource_.one_node_each) return least;
   for (int size = least; size < all; ++size) {
-    const auto accept = [this](Mask mask) { return Count(all_, mask) >= need_; };
+    const auto accept = [this](Mask mask) { return On(mask).Count() >= need_; };
     if (LowestMask(nodes_, 0, size, {}, accept) != 0) return size;
   }
   return all;
 }
 
-bool DeviceHints::Feasible(Mask mask) const {
-  bool holds_reusable = true;
-  reusable_.ForEach([&](int device) {
-    holds_reusable = holds_reusable && (resource_.devices[At(device)].nodes & mask) != 0;
-  });
-  if (!holds_reusable) return false;
-  if (on_one_node_) {
-    std::int64_t supply = 0;
-    for (Mask rest = mask; rest != 0; rest &= rest - 1)
-      supply += supply_[At(std::countr_zero(rest))];
-    return supply >= need_;
+// The devices that name a node of the mask.
+Bits DeviceHints::On(Mask mask) const {
+  Bits on(static_cast<int>(resource_.devices.size()));
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    on |= resource_.on_node[At(std::countr_zero(rest))];
   }
-  return Count(available_, mask) + Count(reusable_, mask) >= need_;
+  return on;
+}
+
+bool DeviceHints::Feasible(Mask mask) const {
+  if (!resource_.one_node_each) {
+    const Bits on = On(mask);
+    const int reused = on.CountCommon(reusable_);
+    return reused == reusable_.Count() && on.CountCommon(available_) + reused >= need_;
+  }
+  if ((required_ & ~mask) != 0) return false;
+  std::int64_t supply = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) supply += supply_[At(std::countr_zero(rest))];
+  return supply >= need_;
+}
+
+bool CanAllocateDevices(std::int64_t need, const Bits& reusable, const Pool::Devices& devices) {
+  if (devices.healthy.None()) return false;  // said even to a request of 0
+  const std::int64_t missing = need - reusable.Count();
+  return missing <= 0 || (devices.healthy - devices.allocated).Count() >= missing;
 }
 
 DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t need, Mask affinity,
@@ -93,7 +98,7 @@ DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t n
   DeviceGrant grant{.admitted = false,
                     .ambiguous = false,
                     .devices = Bits(static_cast<int>(facts.devices.size()))};
-  if (devices.healthy.None()) return grant;  // said even to a request of 0
+  if (!CanAllocateDevices(need, reusable, devices)) return grant;
   grant.admitted = true;
   if (need <= 0) return grant;
   const int reused = reusable.Count();
@@ -101,7 +106,6 @@ DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t n
   TakeInOrder(reusable, need, grant.devices);
   if (need > 0) {
     const Bits available = devices.healthy - devices.allocated;
-    if (available.Count() < need) return {};
     const Bits aligned = facts.aligned && affinity != 0
                              ? OnNodes(facts, available, affinity)
                              : Bits(static_cast<int>(facts.devices.size()));

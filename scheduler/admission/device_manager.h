@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/hints.h"
@@ -23,19 +22,19 @@ class DeviceHints : public Hints {
   int width() const override { return width_; }
   std::int64_t Supply(int node) const override { return supply_[static_cast<std::size_t>(node)]; }
   std::int64_t Need() const override { return need_; }
+  bool SuppliesDecide() const override { return resource_.one_node_each; }
+  Mask Required() const override { return required_; }
 
  private:
-  std::int64_t Count(const Bits& devices, Mask mask) const;
+  Bits On(Mask mask) const;
   int FindWidth() const;
 
   const DeviceResource& resource_;
   Mask nodes_;
   Bits available_;
   Bits reusable_;
-  Bits all_;
-  absl::InlinedVector<std::int64_t, 8> supply_;    // by node
-  absl::InlinedVector<std::int64_t, 8> capacity_;  // by node
-  bool on_one_node_ = true;                        // no device has several nodes
+  absl::InlinedVector<int, 8> supply_;  // by node: available and reusable
+  Mask required_ = 0;                   // nodes of reusable devices, if each is on one
   std::int64_t need_;
   int width_ = 1;
 };
@@ -45,6 +44,9 @@ struct DeviceGrant {
   bool ambiguous = false;  // the kubelet or the plugin may choose other devices
   Bits devices;            // held by the container after this; empty for a request of 0
 };
+
+// Whether AllocateDevices would grant them.
+bool CanAllocateDevices(std::int64_t need, const Bits& reusable, const Pool::Devices& devices);
 
 // Takes `need` devices of a resource for one container and off the pool: reusable ones first, then
 // those of the affinity's nodes, then others, then those without a NUMA node; among equals in the

@@ -29,6 +29,10 @@ class Hints {
   // nodes do not add up are not feasible. Lets a search stop early.
   virtual std::int64_t Supply(int node) const = 0;
   virtual std::int64_t Need() const = 0;
+  // Whether that decides: a mask is feasible exactly if its nodes supply Need() together and
+  // Required() are among them.
+  virtual bool SuppliesDecide() const { return false; }
+  virtual Mask Required() const { return 0; }
 };
 
 // What a provider says about one resource.
@@ -38,22 +42,5 @@ struct Opinion {
   const Hints* hints = nullptr;
 };
 using Opinions = absl::InlinedVector<Opinion, 4>;
-
-// The narrowest mask of `nodes` whose parts sum up to `need`: 0 parts are fine. The number of all
-// the nodes if even they do not reach it, as the kubelet starts with that.
-template <class Capacity>
-int NarrowestWidth(Mask nodes, std::int64_t need, Capacity capacity) {
-  absl::InlinedVector<std::int64_t, 8> parts;
-  for (Mask rest = nodes; rest != 0; rest &= rest - 1) {
-    parts.push_back(capacity(std::countr_zero(rest)));
-  }
-  std::sort(parts.begin(), parts.end(), std::greater<>());
-  std::int64_t sum = 0;
-  for (std::size_t width = 1; width <= parts.size(); ++width) {
-    sum += parts[width - 1];
-    if (sum >= need) return static_cast<int>(width);
-  }
-  return static_cast<int>(parts.size());
-}
 
 }  // namespace scheduler::admission

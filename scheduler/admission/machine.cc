@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "kube/pod.h"
 
 namespace scheduler::admission {
 namespace {
@@ -207,6 +210,9 @@ CpuTopology BuildCpus(const std::vector<CoreFacts>& cores, int numa_count) {
   cpu.cpus_per_socket = share(sockets.size());
   cpu.cpus_per_uncore = share(uncores.size());
   cpu.numa_nodes = std::popcount(cpu.nodes_with_cpus);
+  std::vector<std::int64_t> parts;
+  for (const Bits& numa : cpu.in_numa) parts.push_back(numa.Count());
+  cpu.reach = Reach(std::move(parts));
   return cpu;
 }
 
@@ -236,6 +242,11 @@ void ReadMemory(const NodePlacement& node, Machine& machine) {
           .allocatable = std::max<std::int64_t>(memory.allocatable, 0), .present = true};
     }
   }
+  for (std::size_t type = 0; type < machine.memory_types.size(); ++type) {
+    std::vector<std::int64_t> parts;
+    for (const auto& row : machine.memory) parts.push_back(row[type].allocatable);
+    machine.memory_reach.emplace_back(std::move(parts));
+  }
 }
 
 void AddDevice(const PlacedDevice& device, const Machine& machine, DeviceResource& resource) {
@@ -262,6 +273,17 @@ void Finish(const DeviceOrder& order, const Machine& machine, DeviceResource& re
     if (!device.has_topology) resource.without_topology.Set(static_cast<int>(i));
   }
   if (resource.nodes == 0) resource.nodes = machine.all_nodes;
+  resource.on_node.assign(machine.numa_ids.size(), Bits(static_cast<int>(resource.devices.size())));
+  for (std::size_t i = 0; i < resource.devices.size(); ++i) {
+    const Mask nodes = resource.devices[i].nodes;
+    resource.one_node_each = resource.one_node_each && std::popcount(nodes) <= 1;
+    for (Mask rest = nodes; rest != 0; rest &= rest - 1) {
+      resource.on_node[At(std::countr_zero(rest))].Set(static_cast<int>(i));
+    }
+  }
+  std::vector<std::int64_t> parts;
+  for (const Bits& devices : resource.on_node) parts.push_back(devices.Count());
+  resource.reach = Reach(std::move(parts));
 }
 
 absl::Status ReadDevices(const NodePlacement& node, const DeviceOrder& order, Machine& machine) {
@@ -284,6 +306,16 @@ absl::Status ReadDevices(const NodePlacement& node, const DeviceOrder& order, Ma
 }
 
 }  // namespace
+
+Reach::Reach(std::vector<std::int64_t> parts) : most_(std::move(parts)) {
+  std::ranges::sort(most_, std::greater<>());
+  std::partial_sum(most_.begin(), most_.end(), most_.begin(), kube::Sum);
+}
+
+int Reach::Width(std::int64_t need, int otherwise) const {
+  const auto enough = std::ranges::find_if(most_, [&](std::int64_t sum) { return sum >= need; });
+  return enough == most_.end() ? otherwise : static_cast<int>(enough - most_.begin()) + 1;
+}
 
 int Machine::MemoryType(const std::string& name) const { return PositionOf(memory_types, name); }
 

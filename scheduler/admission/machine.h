@@ -42,6 +42,19 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
+// How few NUMA nodes can hold an amount, by what the hardware has: taken and reserved parts count.
+class Reach {
+ public:
+  Reach() = default;
+  explicit Reach(std::vector<std::int64_t> parts);  // of each NUMA node; 0 parts are fine
+
+  // The smallest number of nodes whose parts sum up to `need`; `otherwise` if all together do not.
+  int Width(std::int64_t need, int otherwise) const;
+
+ private:
+  std::vector<std::int64_t> most_;  // the sum of the largest 1, 2, … parts
+};
+
 // The CPUs as the kubelet's CPU manager sees them. Everything is by position in ascending order of
 // id, so that comparing positions is comparing ids. The averages are the kubelet's own integer
 // divisions, wrong on asymmetric machines in the same way (up to 1.37).
@@ -63,6 +76,7 @@ struct CpuTopology {
   std::vector<std::vector<int>> cores_in_socket;  // ascending
   std::vector<std::vector<int>> cores_in_uncore;  // ascending
   Mask nodes_with_cpus = 0;
+  Reach reach;
   int cpus = 0;
   int cpus_per_core = 0;
   int cpus_per_socket = 0;
@@ -85,6 +99,9 @@ struct DeviceResource {
   bool aligned = false;         // some device names a NUMA node: hints are made
   Mask nodes = 0;               // the NUMA nodes that hints iterate over
   Bits without_topology;
+  std::vector<Bits> on_node;  // by NUMA position: the devices that name it
+  bool one_node_each = true;  // no device names several NUMA nodes
+  Reach reach;                // exact only with one_node_each
 };
 
 // What does not change from pod to pod: hardware, devices, settings. Immutable once built; shared
@@ -103,6 +120,7 @@ struct Machine {
     bool present = false;  // the kubelet has a table of this type for the node
   };
   std::vector<std::vector<NodeMemory>> memory;  // by NUMA position, then by type
+  std::vector<Reach> memory_reach;              // by type
   std::vector<DeviceResource> devices;          // sorted by name
 
   int numa_count() const { return static_cast<int>(numa_ids.size()); }

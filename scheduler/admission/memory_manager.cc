@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "scheduler/admission/mask_search.h"
 
@@ -80,9 +79,8 @@ MemoryHints::MemoryHints(const Machine& machine, const Pool& pool, const MemoryD
 int MemoryHints::FindWidth() const {
   int least = 1;
   for (const auto& want : demand_) {
-    least = std::max(least, NarrowestWidth(machine_.all_nodes, want.second, [&](int node) {
-                       return machine_.memory[At(node)][At(want.first)].allocatable;
-                     }));
+    least = std::max(
+        least, machine_.memory_reach[At(want.first)].Width(want.second, machine_.numa_count()));
   }
   if (demand_.size() == 1) return least;
   for (int size = least; size < machine_.numa_count(); ++size) {
@@ -145,26 +143,30 @@ Mask MemoryHints::Best(Mask within) const {
   return 0;
 }
 
-std::optional<std::vector<MemoryBlock>> AllocateMemory(const Machine& machine,
-                                                       const MemoryDemand& demand, Mask affinity,
-                                                       bool preferred,
-                                                       const ReusableMemory& reusable, Pool& pool) {
-  const MemoryHints hints(machine, pool, demand, reusable);
+Mask ChooseMemoryNodes(const Machine& machine, const MemoryDemand& demand, Mask affinity,
+                       bool preferred, const ReusableMemory& reusable, const Pool& pool) {
   Mask nodes = affinity;
-  bool good = preferred;
-  if (nodes == 0) {
-    nodes = hints.Best(0);
-    if (nodes == 0) return std::nullopt;
-    if (!hints.Preferred(nodes) && good) return std::nullopt;
-    good = hints.Preferred(nodes);
+  if (nodes == 0 || !Satisfies(pool, nodes, demand)) {
+    const MemoryHints hints(machine, pool, demand, reusable);
+    bool good = preferred;
+    if (nodes == 0) {
+      nodes = hints.Best(0);
+      if (nodes == 0 || (!hints.Preferred(nodes) && good)) return 0;
+      good = hints.Preferred(nodes);
+    }
+    if (!Satisfies(pool, nodes, demand)) {
+      nodes = hints.Best(nodes);
+      if (nodes == 0 || (!hints.Preferred(nodes) && good)) return 0;
+    }
   }
-  if (!Satisfies(pool, nodes, demand)) {
-    const Mask wider = hints.Best(nodes);
-    if (wider == 0 || (!hints.Preferred(wider) && good)) return std::nullopt;
-    nodes = wider;
-  }
-  if (ViolatesGroups(pool, nodes)) return std::nullopt;
-  std::vector<MemoryBlock> blocks;
+  return ViolatesGroups(pool, nodes) ? 0 : nodes;
+}
+
+MemoryBlocks AllocateMemory(const Machine& machine, const MemoryDemand& demand, Mask affinity,
+                            bool preferred, const ReusableMemory& reusable, Pool& pool) {
+  MemoryBlocks blocks;
+  const Mask nodes = ChooseMemoryNodes(machine, demand, affinity, preferred, reusable, pool);
+  if (nodes == 0) return blocks;
   for (const auto& [type, bytes] : demand) {
     blocks.push_back({type, nodes, bytes});
     Charge(nodes, type, std::max<std::int64_t>(bytes - reusable.Of(nodes, type), 0), pool);

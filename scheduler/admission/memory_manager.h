@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/hints.h"
@@ -66,11 +64,13 @@ class MemoryHints : public Hints {
   int width_ = 1;
 };
 
-// Takes memory for one container off the pool; the blocks, or nothing where the kubelet answers
+// The NUMA nodes that AllocateMemory takes the memory from; 0 where the kubelet answers
 // UnexpectedAdmissionError. `affinity` 0 is "none", `preferred` the merged hint's word.
-std::optional<std::vector<MemoryBlock>> AllocateMemory(const Machine& machine,
-                                                       const MemoryDemand& demand, Mask affinity,
-                                                       bool preferred,
-                                                       const ReusableMemory& reusable, Pool& pool);
+Mask ChooseMemoryNodes(const Machine& machine, const MemoryDemand& demand, Mask affinity,
+                       bool preferred, const ReusableMemory& reusable, const Pool& pool);
+
+// Takes memory for one container off the pool; the blocks, none if it is refused.
+MemoryBlocks AllocateMemory(const Machine& machine, const MemoryDemand& demand, Mask affinity,
+                            bool preferred, const ReusableMemory& reusable, Pool& pool);
 
 }  // namespace scheduler::admission

@@ -42,12 +42,14 @@ struct MemoryBlock {
   bool operator==(const MemoryBlock&) const = default;
 };
 
+using MemoryBlocks = absl::InlinedVector<MemoryBlock, 1>;
+
 // What one container holds.
 struct Holding {
   std::string container;
   Bits cpus;
-  std::vector<MemoryBlock> memory;
-  std::vector<std::pair<int, Bits>> devices;  // resource, devices; ascending
+  MemoryBlocks memory;
+  absl::InlinedVector<std::pair<int, Bits>, 1> devices;  // resource, devices; ascending
   bool operator==(const Holding&) const = default;
 };
 

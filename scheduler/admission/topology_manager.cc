@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <tuple>
-#include <vector>
+#include <utility>
 
 #include "scheduler/admission/mask_search.h"
 
@@ -100,45 +102,102 @@ Mask BestPreferred(const Machine& machine, const HintList& resources) {
   return best;
 }
 
-// All intersections of one feasible mask of each resource, as a table over all masks.
+// All non-empty intersections of one feasible mask of each resource, as a table over the masks of
+// some NUMA nodes: 1 where there is such an intersection. A mask's index has a bit for each of
+// these. No heap up to 8 NUMA nodes.
 class Intersections {
  public:
-  explicit Intersections(int nodes) : nodes_(nodes), size_(std::size_t{1} << nodes) {}
-
-  void Add(const Hints& hints, Mask& narrowest) {
-    std::vector<double> own(size_, 0);
-    for (Mask mask = 1; mask < size_; ++mask) {
-      if ((mask & ~hints.nodes()) != 0 || !hints.Feasible(mask)) continue;
-      own[mask] = 1;
-      if (narrowest == 0 || std::popcount(mask) < std::popcount(narrowest)) narrowest = mask;
+  // `nodes` are all that any of the resources has in its masks, at most kMaxEnumeratedNodes.
+  explicit Intersections(Mask nodes) : nodes_(nodes), masks_(std::size_t{1} << Count(), 0) {
+    Mask* masks = masks_.data();
+    std::size_t bit = 1;
+    for (Mask rest = nodes; rest != 0; rest &= rest - 1, bit *= 2) {
+      for (std::size_t at = bit; at < 2 * bit; ++at) masks[at] = masks[at ^ bit] | (rest & -rest);
     }
-    // Number of hints that hold a mask; their product is the number of combinations that do.
-    for (int node = 0; node < nodes_; ++node) {
-      for (std::size_t mask = 0; mask < size_; ++mask) {
-        if (((mask >> node) & 1) == 0) own[mask] += own[mask | (std::size_t{1} << node)];
-      }
-    }
-    if (table_.empty()) table_.assign(size_, 1);
-    for (std::size_t mask = 0; mask < size_; ++mask) table_[mask] *= own[mask];
+    table_.assign(masks_.size(), 0);
   }
 
-  // Calls visit(mask) for every non-empty intersection.
-  template <class Visit>
-  void ForEach(Visit visit) && {
-    for (int node = 0; node < nodes_; ++node) {
-      for (std::size_t mask = 0; mask < size_; ++mask) {
-        if (((mask >> node) & 1) == 0) table_[mask] -= table_[mask | (std::size_t{1} << node)];
-      }
+  // Adds a resource; the number of nodes of its narrowest feasible mask.
+  int Add(const Hints& hints) {
+    Table own(table_.size(), 0);
+    const int narrowest = Fill(hints, own);
+    if (std::exchange(first_, false)) {
+      table_ = std::move(own);
+      return narrowest;
     }
-    for (Mask mask = 1; mask < size_; ++mask) {
-      if (table_[mask] > 0.5) visit(mask);
+    // For each mask the number of pairs of masks that both hold it, then of those whose
+    // intersection it is. There are less than 2^32 pairs, so the arithmetic is exact.
+    const std::size_t size = table_.size();
+    std::uint32_t* pairs = table_.data();
+    const std::uint32_t* other = own.data();
+    SumOverSupersets(pairs, size);
+    SumOverSupersets(own.data(), size);
+    for (std::size_t mask = 0; mask < size; ++mask) pairs[mask] *= other[mask];
+    ForEachPair(pairs, size, [](std::uint32_t& without, std::uint32_t with) { without -= with; });
+    for (std::size_t mask = 0; mask < size; ++mask) pairs[mask] = pairs[mask] != 0 ? 1 : 0;
+    return narrowest;
+  }
+
+  // Calls visit(mask) for every intersection.
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (std::size_t at = 1; at < table_.size(); ++at) {
+      if (table_[at] != 0) visit(masks_[at]);
     }
   }
 
  private:
-  int nodes_;
-  std::size_t size_;
-  std::vector<double> table_;  // exact: counts stay far below 2^53
+  static_assert(kMaxEnumeratedNodes <= 16);
+  using Table = absl::InlinedVector<std::uint32_t, 256>;
+
+  // Calls change(table[mask], table[mask | bit]) for all bits and all masks without the bit.
+  template <class Change>
+  static void ForEachPair(std::uint32_t* table, std::size_t size, Change change) {
+    for (std::size_t bit = 1; bit < size; bit *= 2) {
+      for (std::size_t block = 0; block < size; block += 2 * bit) {
+        for (std::size_t mask = block; mask < block + bit; ++mask) {
+          change(table[mask], table[mask + bit]);
+        }
+      }
+    }
+  }
+  static void SumOverSupersets(std::uint32_t* table, std::size_t size) {
+    ForEachPair(table, size, [](std::uint32_t& without, std::uint32_t with) { without += with; });
+  }
+
+  // Marks the feasible masks; the number of nodes of the narrowest.
+  int Fill(const Hints& hints, Table& own) const {
+    const Mask nodes = hints.nodes();
+    const Mask required = hints.Required();
+    const std::int64_t need = hints.Need();
+    const bool decided = hints.SuppliesDecide();
+    absl::InlinedVector<std::int64_t, 256> supplies(own.size(), 0);
+    std::int64_t* supply = supplies.data();
+    std::uint32_t* feasible = own.data();
+    const Mask* masks = masks_.data();
+    int narrowest = Count();
+    std::size_t bit = 1;
+    for (Mask rest = nodes_; rest != 0; rest &= rest - 1, bit *= 2) {
+      const int node = std::countr_zero(rest);
+      const std::int64_t more = ((nodes >> node) & 1) != 0 ? hints.Supply(node) : 0;
+      for (std::size_t at = bit; at < 2 * bit; ++at) {
+        const Mask mask = masks[at];
+        supply[at] = supply[at ^ bit] + more;
+        if (supply[at] < need || (mask & ~nodes) != 0 || (required & ~mask) != 0) continue;
+        if (!decided && !hints.Feasible(mask)) continue;
+        feasible[at] = 1;
+        narrowest = std::min(narrowest, std::popcount(mask));
+      }
+    }
+    return narrowest;
+  }
+
+  int Count() const { return std::popcount(nodes_); }
+
+  Mask nodes_;
+  absl::InlinedVector<Mask, 256> masks_;  // by index, ascending
+  bool first_ = true;
+  Table table_;  // by index
 };
 
 // HintMerger.compare among masks that are not preferred: those of the target width first, then
@@ -152,20 +211,18 @@ int Rank(Mask mask, int target) {
 Merged MergeNotPreferred(const Machine& machine, const HintList& resources, bool admitted) {
   Merged merged{.affinity = machine.all_nodes, .preferred = false, .admitted = admitted};
   if (resources.empty()) return merged;
-  if (machine.numa_count() > kMaxEnumeratedNodes) {
+  Mask nodes = 0;
+  for (const Hints* hints : resources) nodes |= hints->nodes();
+  if (std::popcount(nodes) > kMaxEnumeratedNodes) {
     merged.affinity = 0;
     merged.computed = false;
     return merged;
   }
-  Intersections intersections(machine.numa_count());
+  Intersections intersections(nodes);
   int target = 0;
-  for (const Hints* hints : resources) {
-    Mask narrowest = 0;
-    intersections.Add(*hints, narrowest);
-    target = std::max(target, std::popcount(narrowest));
-  }
+  for (const Hints* hints : resources) target = std::max(target, intersections.Add(*hints));
   Mask best = 0;
-  std::move(intersections).ForEach([&](Mask mask) {
+  intersections.ForEach([&](Mask mask) {
     if (best == 0 || Rank(mask, target) < Rank(best, target) ||
         (Rank(mask, target) == Rank(best, target) && Fitter(machine, mask, best))) {
       best = mask;
@@ -177,7 +234,7 @@ Merged MergeNotPreferred(const Machine& machine, const HintList& resources, bool
 
 }  // namespace
 
-Merged Merge(const Machine& machine, const Opinions& opinions) {
+Merged Merge(const Machine& machine, const Opinions& opinions, bool explain) {
   const TopologyPolicy policy = machine.settings.topology_policy;
   if (policy == TopologyPolicy::kSingleNumaNode) return MergeSingle(machine, opinions);
   const HintList resources = WithHints(opinions);
@@ -186,7 +243,9 @@ Merged Merge(const Machine& machine, const Opinions& opinions) {
     const Mask best = resources.empty() ? machine.all_nodes : BestPreferred(machine, resources);
     if (best != 0) return {.affinity = best, .preferred = true, .admitted = true};
   }
-  return MergeNotPreferred(machine, resources, policy == TopologyPolicy::kBestEffort);
+  const bool admitted = policy == TopologyPolicy::kBestEffort;
+  if (!admitted && !explain) return {.affinity = 0, .computed = false};
+  return MergeNotPreferred(machine, resources, admitted);
 }
 
 }  // namespace scheduler::admission

@@ -14,11 +14,13 @@ struct Merged {
   bool operator==(const Merged&) const = default;
 };
 
-// best-effort's choice among masks that nobody prefers is exact up to this many NUMA nodes.
+// best-effort's choice among masks that nobody prefers is exact up to this many NUMA nodes in the
+// resources' hints.
 inline constexpr int kMaxEnumeratedNodes = 16;
 
 // Merges the opinions as the node's policy does (kubelet 1.37, policy.go and the policies' files).
-// The result equals that of the kubelet's enumeration of all combinations of all hints.
-Merged Merge(const Machine& machine, const Opinions& opinions);
+// The result equals that of the kubelet's enumeration of all combinations of all hints. The mask of
+// a rejection takes longer than the rejection itself: without `explain` it is not computed.
+Merged Merge(const Machine& machine, const Opinions& opinions, bool explain = true);
 
 }  // namespace scheduler::admission

@@ -26,6 +26,23 @@ enum class Stage { kNone, kMerge, kAllocate, kNodeSums };
 // Which manager or resource refused.
 enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory, kNode };
 
+// The kubelet's answer to a pod.
+struct Outcome {
+  Reason reason = Reason::kAdmitted;
+  Stage stage = Stage::kNone;
+  Blame blame = Blame::kNone;
+  int resource = -1;          // position in Machine::devices, if a device resource was short
+  int container = -1;         // position of the container that failed; -1 under scope pod's merge
+  bool has_affinity = false;  // of a rejection: the last merged hint
+  Mask affinity = 0;
+  bool preferred = false;
+  bool affinity_computed = true;
+  bool ambiguous_devices = false;  // another choice of devices is possible; only from Admit
+
+  bool admitted() const { return reason == Reason::kAdmitted; }
+  bool operator==(const Outcome&) const = default;
+};
+
 struct ContainerVerdict {
   std::string name;
   Mask affinity = 0;  // 0: no mask
@@ -35,26 +52,14 @@ struct ContainerVerdict {
   bool operator==(const ContainerVerdict&) const = default;
 };
 
-// The kubelet's answer to a pod. Plain value.
-struct Verdict {
-  Reason reason = Reason::kAdmitted;
-  Stage stage = Stage::kNone;
-  Blame blame = Blame::kNone;
-  std::string resource;       // the resource that was short, where it is one
-  int container = -1;         // position of the container that failed; -1 under scope pod's merge
-  bool has_affinity = false;  // of a rejection: the last merged hint
-  Mask affinity = 0;
-  bool preferred = false;
-  bool affinity_computed = true;
-  bool ambiguous_devices = false;  // another choice of devices is possible
+// The answer with all that comes of it. Plain value.
+struct Verdict : Outcome {
   std::vector<ContainerVerdict>
       containers;  // in the order of admission; up to the failure if rejected
   Pool after;      // what the next admission finds, a rejected pod's leftovers collected
-
-  bool admitted() const { return reason == Reason::kAdmitted; }
 };
 
 // The kubelet's reason: "", "TopologyAffinityError", …
-const char* KubeletReason(const Verdict& verdict);
+const char* KubeletReason(const Outcome& outcome);
 
 }  // namespace scheduler::admission
