@@ -39,11 +39,13 @@ struct Wants {
 // without one only the answer is worked out: the last container's allocation is just checked.
 class Admission {
  public:
-  Admission(const NodeState& state, const Request& request, Verdict* verdict)
+  Admission(const NodeState& state, const Request& request, Verdict* verdict,
+            Choices* choices = nullptr)
       : machine_(*state.machine),
         request_(request),
         before_(state.pool),
         verdict_(verdict),
+        choices_(choices),
         reusable_cpus_(machine_.cpu.cpu_slots) {
     for (const DeviceResource& resource : machine_.devices) {
       reusable_devices_.push_back(Bits(static_cast<int>(resource.devices.size())));
@@ -199,8 +201,8 @@ class Admission {
   bool TakeDevices(int resource, std::int64_t count, const ContainerDemand& container,
                    Holding& holding) {
     Bits& reusable = reusable_devices_[At(resource)];
-    DeviceGrant grant =
-        AllocateDevices(machine_, resource, count, merged_.affinity, reusable, mutable_pool());
+    DeviceGrant grant = AllocateDevices(machine_, resource, count, merged_.affinity, reusable,
+                                        mutable_pool(), choices_);
     if (!grant.admitted) return false;
     outcome_.ambiguous_devices = outcome_.ambiguous_devices || grant.ambiguous;
     container.reuses() ? reusable |= grant.devices : reusable -= grant.devices;
@@ -278,6 +280,7 @@ class Admission {
   const Request& request_;
   const Pool& before_;
   Verdict* verdict_;
+  Choices* choices_;
   std::optional<Pool> changed_;
   Merged merged_;
   Outcome outcome_;
@@ -311,6 +314,19 @@ Verdict Admit(const NodeState& state, const Request& request) {
   Verdict verdict;
   Admission(state, request, &verdict).Run();
   return verdict;
+}
+
+Alternatives AdmitAll(const NodeState& state, const Request& request, std::size_t limit) {
+  Alternatives all;
+  Choices choices;
+  do {
+    if (all.verdicts.size() >= limit) {
+      all.complete = false;
+      break;
+    }
+    Admission(state, request, &all.verdicts.emplace_back(), &choices).Run();
+  } while (choices.Next());
+  return all;
 }
 
 Outcome Answer(const NodeState& state, const Request& request) {

@@ -1,5 +1,6 @@
 #include "scheduler/admission/device_manager.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -9,10 +10,75 @@
 namespace scheduler::admission {
 namespace {
 
-// Moves devices, in the plugin's order, until nothing is needed.
-void TakeInOrder(const Bits& from, std::int64_t& need, Bits& taken) {
-  from.ForEach([&](int device) {
-    if (need <= 0 || taken.Test(device)) return;
+// All ways to take `need` of these devices, those that name the same NUMA nodes being alike: for
+// each number of each kind one set, of the first of them. The plugin's order comes first.
+class Ways {
+ public:
+  Ways(const DeviceResource& resource, const Bits& from, std::int64_t need) {
+    int length = static_cast<int>(resource.devices.size());
+    Bits in_order(length);
+    std::int64_t missing = need;
+    from.ForEach([&](int device) {
+      if (missing-- > 0) in_order.Set(device);
+      const Mask nodes = resource.devices[At(device)].nodes;
+      const auto alike = std::ranges::find(kinds_, nodes, &Kind::nodes);
+      if (alike != kinds_.end()) {
+        alike->devices.push_back(device);
+      } else {
+        kinds_.push_back({nodes, {device}});
+      }
+    });
+    ways_.push_back(std::move(in_order));
+    if (kinds_.size() > 1 && need < from.Count()) Add(0, need, Bits(length));
+  }
+
+  std::vector<Bits> Get() && { return std::move(ways_); }
+
+ private:
+  struct Kind {
+    Mask nodes;
+    std::vector<int> devices;
+  };
+  static constexpr std::size_t kMostWays = 1000;
+
+  // Takes 0, 1, 2, … of this kind and goes on with the next.
+  void Add(std::size_t kind, std::int64_t need, Bits taken) {
+    if (ways_.size() >= kMostWays || need > LeftFrom(kind)) return;
+    if (need == 0) {
+      if (taken != ways_.front()) ways_.push_back(std::move(taken));
+      return;
+    }
+    Add(kind + 1, need, taken);
+    for (const int device : kinds_[kind].devices) {
+      if (need-- == 0) return;
+      taken.Set(device);
+      Add(kind + 1, need, taken);
+    }
+  }
+  std::int64_t LeftFrom(std::size_t kind) const {
+    std::size_t left = 0;
+    for (; kind < kinds_.size(); ++kind) left += kinds_[kind].devices.size();
+    return static_cast<std::int64_t>(left);
+  }
+
+  std::vector<Kind> kinds_;
+  std::vector<Bits> ways_;
+};
+
+// Takes devices until nothing is needed or none is left.
+void Take(const DeviceResource& resource, const Bits& from, Choices* choices, std::int64_t& need,
+          Bits& taken) {
+  if (need <= 0) return;
+  const Bits left = from - taken;
+  if (choices != nullptr) {
+    std::vector<Bits> ways = Ways(resource, left, need).Get();
+    const Bits& way = ways[choices->Pick(ways.size())];
+    need -= way.Count();
+    taken |= way;
+    return;
+  }
+  left.ForEach([&](int device) {
+    if (need <= 0) return;
     taken.Set(device);
     --need;
   });
@@ -91,8 +157,22 @@ bool CanAllocateDevices(std::int64_t need, const Bits& reusable, const Pool::Dev
   return missing <= 0 || (devices.healthy - devices.allocated).Count() >= missing;
 }
 
+std::size_t Choices::Pick(std::size_t ways) {
+  if (at_ == made_.size()) made_.push_back({0, ways});
+  return made_[at_++].way;
+}
+
+bool Choices::Next() {
+  at_ = 0;
+  while (!made_.empty()) {
+    if (++made_.back().way < made_.back().ways) return true;
+    made_.pop_back();
+  }
+  return false;
+}
+
 DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t need, Mask affinity,
-                            const Bits& reusable, Pool& pool) {
+                            const Bits& reusable, Pool& pool, Choices* choices) {
   const DeviceResource& facts = machine.devices[At(resource)];
   Pool::Devices& devices = pool.devices[At(resource)];
   DeviceGrant grant{.admitted = false,
@@ -103,17 +183,17 @@ DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t n
   if (need <= 0) return grant;
   const int reused = reusable.Count();
   grant.ambiguous = reused > need;
-  TakeInOrder(reusable, need, grant.devices);
+  Take(facts, reusable, choices, need, grant.devices);
   if (need > 0) {
     const Bits available = devices.healthy - devices.allocated;
     const Bits aligned = facts.aligned && affinity != 0
                              ? OnNodes(facts, available, affinity)
                              : Bits(static_cast<int>(facts.devices.size()));
     const bool enough_aligned = need < aligned.Count();
-    TakeInOrder(aligned, need, grant.devices);
+    Take(facts, aligned, choices, need, grant.devices);
     grant.ambiguous =
         grant.ambiguous || enough_aligned || (need > 0 && need < (available - aligned).Count());
-    TakeInOrder(available, need, grant.devices);
+    Take(facts, available, choices, need, grant.devices);
   }
   devices.allocated |= grant.devices;
   return grant;

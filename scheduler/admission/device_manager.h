@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/hints.h"
@@ -48,10 +50,29 @@ struct DeviceGrant {
 // Whether AllocateDevices would grant them.
 bool CanAllocateDevices(std::int64_t need, const Bits& reusable, const Pool::Devices& devices);
 
+// What a device plugin, or the kubelet by the order of a Go map, may choose one way or another.
+// Goes through all combinations of such choices: first the plugin's order everywhere, then, after
+// each Next(), another one.
+class Choices {
+ public:
+  // The way to take now, one of `ways`.
+  std::size_t Pick(std::size_t ways);
+  // Starts over with the next combination; false after the last one.
+  bool Next();
+
+ private:
+  struct Choice {
+    std::size_t way;
+    std::size_t ways;
+  };
+  std::vector<Choice> made_;
+  std::size_t at_ = 0;
+};
+
 // Takes `need` devices of a resource for one container and off the pool: reusable ones first, then
-// those of the affinity's nodes, then others, then those without a NUMA node; among equals in the
-// plugin's order (devicesToAllocate).
+// those of the affinity's nodes, then others, then those without a NUMA node (devicesToAllocate);
+// among equals by `choices`, without them in the plugin's order.
 DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t need, Mask affinity,
-                            const Bits& reusable, Pool& pool);
+                            const Bits& reusable, Pool& pool, Choices* choices = nullptr);
 
 }  // namespace scheduler::admission
