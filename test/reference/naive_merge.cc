@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <utility>
 
 namespace reference {
 namespace {
@@ -57,17 +59,24 @@ bool Wins(const Machine& machine, int target, const std::optional<Candidate>& cu
   return MaskWins(machine, current->mask, candidate.mask);
 }
 
-Candidate Combine(const Machine& machine, const std::vector<NaiveHint>& hints) {
-  Candidate merged{machine.all_nodes, true};
-  std::optional<Mask> first;
-  for (const NaiveHint& hint : hints) {
-    merged.preferred = merged.preferred && hint.preferred;
-    if (!hint.mask) continue;
-    if (!first) first = hint.mask;
-    merged.preferred = merged.preferred && *hint.mask == *first;
-    merged.mask &= *hint.mask;
+// What a combination of hints of the first few resources comes to. Combinations that come to the
+// same are kept once: the resources that follow cannot tell them apart.
+struct Partial {
+  Mask mask = 0;
+  bool preferred = true;      // all of them are, and all their masks are equal
+  std::optional<Mask> first;  // the first mask, as long as they are
+  auto operator<=>(const Partial&) const = default;
+};
+
+Partial Combine(Partial so_far, const NaiveHint& hint) {
+  so_far.preferred = so_far.preferred && hint.preferred;
+  if (hint.mask) {
+    so_far.preferred = so_far.preferred && *hint.mask == so_far.first.value_or(*hint.mask);
+    so_far.first = hint.mask;
+    so_far.mask &= *hint.mask;
   }
-  return merged;
+  if (!so_far.preferred) so_far.first.reset();
+  return so_far;
 }
 
 int Target(const std::vector<std::vector<NaiveHint>>& resources) {
@@ -96,20 +105,18 @@ std::vector<std::vector<NaiveHint>> OnlySingle(
 
 Candidate Best(const Machine& machine, const std::vector<std::vector<NaiveHint>>& resources) {
   const int target = Target(resources);
-  std::optional<Candidate> best;
-  std::vector<std::size_t> at(resources.size(), 0);
-  const bool any_empty = std::any_of(resources.begin(), resources.end(),
-                                     [](const auto& hints) { return hints.empty(); });
-  for (bool more = !any_empty; more;) {
-    std::vector<NaiveHint> combination;
-    for (std::size_t i = 0; i < resources.size(); ++i) combination.push_back(resources[i][at[i]]);
-    const Candidate candidate = Combine(machine, combination);
-    if (Wins(machine, target, best, candidate)) best = candidate;
-    more = false;
-    for (std::size_t i = resources.size(); i-- > 0 && !more;) {
-      more = ++at[i] < resources[i].size();
-      if (!more) at[i] = 0;
+  std::set<Partial> combinations = {{machine.all_nodes, true, std::nullopt}};
+  for (const std::vector<NaiveHint>& hints : resources) {
+    std::set<Partial> longer;
+    for (const Partial& combination : combinations) {
+      for (const NaiveHint& hint : hints) longer.insert(Combine(combination, hint));
     }
+    combinations = std::move(longer);
+  }
+  std::optional<Candidate> best;
+  for (const Partial& combination : combinations) {
+    const Candidate candidate{combination.mask, combination.preferred};
+    if (Wins(machine, target, best, candidate)) best = candidate;
   }
   return best.value_or(Candidate{machine.all_nodes, false});
 }

@@ -7,8 +7,9 @@
 
 namespace reference {
 
-// The topology manager's merge the long way: every combination of every hint, one after the other,
-// each compared with the best so far. Exponential, for small machines in tests only.
+// The topology manager's merge the long way: every combination of every hint, resource by resource,
+// each compared with the best so far. Exponential in the number of NUMA nodes, for small machines
+// in tests only.
 struct NaiveHint {
   std::optional<scheduler::admission::Mask> mask;  // nullopt: any NUMA nodes
   bool preferred = false;

@@ -236,8 +236,8 @@ std::string InWords(const Machine& machine, const Verdict& verdict) {
   return on.empty() ? "admitted" : "admitted on " + on;
 }
 
-Scene::Scene(const placement::NodePlacement& node, const DeviceOrder& order) {
-  absl::StatusOr<NodeState> read = StateFrom(node, order);
+Scene::Scene(placement::NodePlacement node, const DeviceOrder& order) : node_(std::move(node)) {
+  absl::StatusOr<NodeState> read = StateFrom(node_, order);
   EXPECT_TRUE(read.ok()) << read.status();
   if (read.ok()) state = *std::move(read);
 }
@@ -256,46 +256,52 @@ std::string Scene::Ask(const std::string& words) const {
 
 void Scene::Remove(const std::string& uid) { admission::Remove(state, uid); }
 
-const Holding* Scene::Find(const std::string& uid, const std::string& container) const {
-  const auto pod = state.pods.find(uid);
-  if (pod == state.pods.end()) return nullptr;
-  const auto found = std::ranges::find(pod->second, container, &Holding::container);
-  return found == pod->second.end() ? nullptr : &*found;
+placement::NodePlacement Scene::Published() const {
+  placement::NodePlacement node = node_;
+  WriteState(state, node);
+  return node;
+}
+
+placement::PlacedContainer Scene::Find(const std::string& uid, const std::string& container) const {
+  const placement::NodePlacement node = Published();
+  const auto pod = std::ranges::find(node.pods, uid, &placement::PlacedPod::uid);
+  if (pod == node.pods.end()) return {};
+  const auto found =
+      std::ranges::find(pod->containers, container, &placement::PlacedContainer::name);
+  return found == pod->containers.end() ? placement::PlacedContainer() : *found;
 }
 
 std::string Scene::Cpus(const std::string& uid, const std::string& container) const {
-  base::CpuSet cpus;
-  if (const Holding* held = Find(uid, container)) {
-    held->cpus.ForEach([&](int id) { cpus.Insert(id); });
-  }
-  return cpus.ToString();
+  return Find(uid, container).cpus.ToString();
 }
 
 std::string Scene::CpuNodes(const std::string& uid, const std::string& container) const {
-  Mask nodes = 0;
-  if (const Holding* held = Find(uid, container)) {
-    held->cpus.ForEach([&](int id) { nodes |= Mask{1} << state.machine->cpu.place[At(id)].numa; });
+  const base::CpuSet cpus = Find(uid, container).cpus;
+  base::NumaMask nodes;
+  for (const placement::NumaNodePlacement& numa : node_.numa_nodes) {
+    if (numa.cpus.Intersects(cpus)) nodes.Insert(numa.id);
   }
-  return state.machine->ToIds(nodes).ToString();
+  return nodes.ToString();
 }
 
 std::string Scene::MemoryNodes(const std::string& uid, const std::string& container) const {
-  Mask nodes = 0;
-  if (const Holding* held = Find(uid, container)) {
-    for (const MemoryBlock& block : held->memory) nodes |= block.nodes;
+  base::NumaMask nodes;
+  for (const placement::PlacedMemory& block : Find(uid, container).memory) {
+    nodes |= block.numa_nodes;
   }
-  return state.machine->ToIds(nodes).ToString();
+  return nodes.ToString();
 }
 
 std::string Scene::DeviceNodes(const std::string& uid, const std::string& container) const {
-  Mask nodes = 0;
-  if (const Holding* held = Find(uid, container)) {
-    for (const auto& [resource, devices] : held->devices) {
-      const DeviceResource& facts = state.machine->devices[At(resource)];
-      devices.ForEach([&nodes, &facts](int device) { nodes |= facts.devices[At(device)].nodes; });
+  base::NumaMask nodes;
+  for (const placement::HeldDevices& held : Find(uid, container).devices) {
+    for (const placement::PlacedDevice& device : node_.devices) {
+      const bool is_held = device.resource == held.resource &&
+                           std::ranges::find(held.ids, device.id) != held.ids.end();
+      if (is_held) nodes |= device.numa_nodes;
     }
   }
-  return state.machine->ToIds(nodes).ToString();
+  return nodes.ToString();
 }
 
 }  // namespace scheduler::admission

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kube/pod.h"
@@ -63,7 +64,7 @@ kube::Pod PodOf(const std::string& uid, const std::string& words);
 class Scene {
  public:
   explicit Scene(const NodeSpec& spec) : Scene(NodeOf(spec)) {}
-  explicit Scene(const placement::NodePlacement& node, const DeviceOrder& order = {});
+  explicit Scene(placement::NodePlacement node, const DeviceOrder& order = {});
 
   // The answer to a pod, which is entered into the accounts: "admitted on 0", "admitted on 0-1, not
   // preferred", "admitted" where there is no mask, "admitted on 0; 1" where containers differ, or
@@ -81,10 +82,13 @@ class Scene {
   std::string DeviceNodes(const std::string& uid, const std::string& container = "a") const;
 
   const Verdict& last() const { return last_; }
+  // The object that publishes the state.
+  placement::NodePlacement Published() const;
   NodeState state;
 
  private:
-  const Holding* Find(const std::string& uid, const std::string& container) const;
+  placement::PlacedContainer Find(const std::string& uid, const std::string& container) const;
+  placement::NodePlacement node_;
   Verdict last_;
 };
 
