@@ -12,7 +12,10 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-int Any(int least, int most) { return *rc::gen::inRange(least, most + 1); }
+// Of the whole range also in the first cases, which rapidcheck would keep small.
+int Any(int least, int most) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most + 1));
+}
 
 // Once in `of` times.
 bool Seldom(int of) { return Any(1, of) == of; }
@@ -42,7 +45,7 @@ Layout AnyLayout() {
   Layout layout;
   layout.nodes_per_socket = Any(1, 3);
   if (layout.nodes_per_socket == 1 && Seldom(4)) layout.sockets_per_node = 2;
-  layout.cores = Any(1, 5);
+  layout.cores = Any(1, 8);
   layout.threads = Any(1, 2);
   layout.caches_per_node = Any(1, 2);
   layout.uneven = Seldom(4);
@@ -90,8 +93,8 @@ void AddNumaNodes(const AnyNodeOptions& options, placement::NodePlacement& node)
     numa.id = id;
     const int position = static_cast<int>(node.numa_nodes.size()) - 1;
     if (position == 0 || !Seldom(6)) AddCores(layout, position, numa, next_cpu);
-    if (huge) numa.memory.push_back(AnyTable("hugepages-1Gi", 4));
-    numa.memory.push_back(AnyTable("memory", 10));
+    if (huge) numa.memory.push_back(AnyTable("hugepages-1Gi", 8));
+    numa.memory.push_back(AnyTable("memory", 16));
     numa.memory_group = base::NumaMask{id};
     numa.memory_assignments = 0;
   }
@@ -104,7 +107,7 @@ void AddNumaNodes(const AnyNodeOptions& options, placement::NodePlacement& node)
 
 void AddDevices(placement::NodePlacement& node) {
   for (const char* resource : {"vendor.com/gpu", "vendor.com/nic"}) {
-    const int count = Seldom(3) ? 0 : Any(0, 6);
+    const int count = Seldom(4) ? 0 : Any(1, 8);
     for (int i = 0; i < count; ++i) {
       placement::PlacedDevice& device = node.devices.emplace_back();
       device.resource = resource;
@@ -118,7 +121,7 @@ void AddDevices(placement::NodePlacement& node) {
       if (!Seldom(8)) device.numa_nodes.Insert(any_node());
       if (Seldom(8)) device.numa_nodes.Insert(any_node());
       if (Seldom(16)) device.numa_nodes.Insert(60);
-      device.healthy = !Seldom(8);
+      device.healthy = !Seldom(12);
     }
   }
 }
@@ -166,16 +169,17 @@ kube::Container AnyContainer(const placement::NodePlacement& node, bool guarante
   container.name = name;
   kube::Resources& limits = container.limits;
   if (guaranteed) {
-    limits[kube::kCpu] = Seldom(6) ? Any(1, 8) * 500 : Any(1, 12) * 1000;
-    limits[kube::kMemory] = Any(1, 12) * kGiB;
+    const bool big = Seldom(3);
+    limits[kube::kCpu] = Seldom(6) ? Any(1, 8) * 500 : Any(1, big ? 16 : 4) * 1000;
+    limits[kube::kMemory] = Any(1, big ? 20 : 4) * kGiB;
     const bool huge = node.numa_nodes.front().memory.size() > 1;
-    if (huge && Seldom(3)) limits["hugepages-1Gi"] = Any(0, 6) * kGiB;
+    if (huge && Seldom(3)) limits["hugepages-1Gi"] = Any(0, 4) * kGiB;
   } else if (Seldom(2)) {
     container.requests[kube::kCpu] = Any(1, 4) * 1000;
     limits[kube::kMemory] = Any(1, 4) * kGiB;
   }
   for (const char* resource : {"vendor.com/gpu", "vendor.com/nic"}) {
-    if (Seldom(3)) limits[resource] = Any(0, 5);
+    if (Seldom(3)) limits[resource] = Any(0, Seldom(3) ? 5 : 2);
   }
   if (Seldom(16)) limits["vendor.com/unknown"] = 1;
   return container;
@@ -224,7 +228,7 @@ kube::Pod AnyPod(const placement::NodePlacement& node, const std::string& uid,
 
 bool CheckCases(int cases, const rc::detail::Property& property) {
   rc::detail::TestParams params = rc::detail::configuration().testParams;
-  params.maxSuccess = cases;
+  params.maxSuccess = std::max(cases, params.maxSuccess);
   const rc::detail::TestResult result =
       rc::detail::checkProperty(property, rc::detail::TestMetadata(), params);
   rc::detail::printResultMessage(result, std::cerr);

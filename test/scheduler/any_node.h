@@ -29,7 +29,8 @@ DeviceOrder AnyDeviceOrder(const placement::NodePlacement& node);
 kube::Pod AnyPod(const placement::NodePlacement& node, const std::string& uid,
                  const AnyNodeOptions& options = {});
 
-// As rc::check, with this number of cases. RC_PARAMS ("seed=1") still sets the rest.
+// As rc::check, with this number of cases, or more if RC_PARAMS asks for more ("max_success=50000
+// seed=1").
 bool CheckCases(int cases, const rc::detail::Property& property);
 template <class Testable>
 bool CheckCases(int cases, Testable property) {

@@ -220,13 +220,13 @@ bool AnyEvent(const placement::NodePlacement& node, int number, std::vector<kube
 }
 
 TEST(Admit, EqualsTheSlowAndPlainKubeletAtEachOfAnyEvents) {
-  EXPECT_TRUE(CheckCases(1500, [] {
+  EXPECT_TRUE(CheckCases(800, [] {
     const placement::NodePlacement node = AnyNode();
     const DeviceOrder order = AnyDeviceOrder(node);
     RC_LOG() << placement::ToJson(node) << '\n' << fmt::format("{}\n", order);
     Both both(node, order);
     std::vector<kube::Pod> pods;
-    const int events = *rc::gen::inRange(1, 14);
+    const int events = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 16));
     for (int i = 0; i < events; ++i) {
       if (!AnyEvent(node, i, pods, both)) return;
       both.Compare();
