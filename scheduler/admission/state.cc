@@ -201,7 +201,8 @@ void Started(NodeState& state, const kube::Pod& pod) {
 }
 
 void Release(const Machine& machine, const Holding& holding, Pool& pool) {
-  pool.cpus |= holding.cpus;
+  // On an uneven machine a container may hold a reserved CPU; that one stays reserved.
+  pool.cpus |= holding.cpus - machine.reserved_cpus;
   for (const MemoryBlock& block : holding.memory) ReleaseMemory(machine, block, pool);
   for (const auto& [resource, bits] : holding.devices) pool.devices[At(resource)].allocated -= bits;
 }

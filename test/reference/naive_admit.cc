@@ -685,7 +685,7 @@ void NaiveKubelet::Start(const kube::Pod& pod) {
 void NaiveKubelet::Release(std::vector<NaiveContainer> containers) {
   if (order_ == MapOrder::kDescending) std::reverse(containers.begin(), containers.end());
   for (const NaiveContainer& container : containers) {
-    shared_ = Together(shared_, container.cpus);
+    shared_ = Together(shared_, Without(container.cpus, reserved_));
     for (const NaiveBlock& block : container.memory) ReleaseMemory(block);
   }
 }
