@@ -34,7 +34,7 @@ class MaskSearch {
   struct Bound {
     std::int64_t missing;                              // still needed by the nodes not yet chosen
     absl::InlinedVector<std::int64_t, 8> supply;       // by index in nodes_
-    absl::InlinedVector<std::int64_t, 8> most_before;  // the largest supply of nodes_[0..i)
+    absl::InlinedVector<std::int64_t, 9> most_before;  // the largest supply of nodes_[0..i)
   };
 
   void AddBound(const Hints& hints) {

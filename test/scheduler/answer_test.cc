@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduler/admission/admit.h"
+#include "scheduler/admission/filter.h"
+#include "scheduler/admission/request.h"
+#include "scheduler/admission/state.h"
+#include "test/scheduler/any_node.h"
+#include "test/scheduler/scene.h"
+
+// Counts what this program takes from the heap.
+namespace {
+std::size_t taken_from_heap = 0;
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++taken_from_heap;
+  return std::malloc(size == 0 ? 1 : size);
+}
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
+  std::abort();  // a test without memory has nothing to say
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+// The answer alone, the answers of many nodes, and all answers.
+namespace scheduler::admission {
+namespace {
+
+// What Answer says of an admission; the mask of a rejection is not always worked out.
+Outcome Told(Outcome outcome) {
+  outcome.ambiguous_devices = false;
+  if (outcome.admitted()) return outcome;
+  if (outcome.stage == Stage::kMerge) {
+    outcome.has_affinity = false;
+    outcome.affinity = 0;
+    outcome.preferred = false;
+    outcome.affinity_computed = false;
+  }
+  return outcome;
+}
+
+NodeState AnyState() {
+  const placement::NodePlacement node = AnyNode();
+  NodeState state = *StateFrom(node, AnyDeviceOrder(node));
+  const int pods = *rc::gen::inRange(0, 6);
+  for (int i = 0; i < pods; ++i) {
+    const kube::Pod pod = AnyPod(node, std::to_string(i));
+    Commit(pod.uid, Admit(state, MakeRequest(pod)), state);
+  }
+  return state;
+}
+
+Request AnyRequest() { return MakeRequest(AnyPod(AnyNode(), "asked")); }
+
+TEST(Answer, EqualsTheFullAdmission) {
+  EXPECT_TRUE(CheckCases(500, [] {
+    const placement::NodePlacement node = AnyNode();
+    NodeState state = *StateFrom(node, AnyDeviceOrder(node));
+    for (int i = 0; i < 6; ++i) {
+      const kube::Pod pod = AnyPod(node, std::to_string(i));
+      const Request request = MakeRequest(pod);
+      Verdict verdict = Admit(state, request);
+      RC_ASSERT(Told(Answer(state, request)) == Told(verdict));
+      Commit(pod.uid, std::move(verdict), state);
+    }
+  }));
+}
+
+TEST(Answer, TakesNothingFromTheHeapOnEightNumaNodesAnd256Cpus) {
+  for (const char* policy : {"none", "best-effort", "restricted", "single-numa-node"}) {
+    Scene scene({.numa = Alike(8, {.cpus = 32, .gpus = 2}), .policy = policy});
+    scene.Add("other", "4 CPU 8Gi 1 GPU");
+    const Request request = MakeRequest(PodOf("asked", "20 CPU 40Gi 2 GPU"));
+    const std::size_t before = taken_from_heap;
+    const Outcome outcome = Answer(scene.state, request);
+    EXPECT_EQ(taken_from_heap - before, 0U) << policy;
+    EXPECT_TRUE(outcome.admitted()) << policy;
+  }
+}
+
+TEST(Answer, RejectsWithoutTheHeapToo) {
+  Scene scene({.numa = Alike(8, {.cpus = 32, .gpus = 2}), .policy = "restricted"});
+  const Request request = MakeRequest(PodOf("asked", "20 CPU 40Gi 3 GPU"));
+  const std::size_t before = taken_from_heap;
+  const Outcome outcome = Answer(scene.state, request);
+  EXPECT_EQ(taken_from_heap - before, 0U);
+  EXPECT_STREQ(KubeletReason(outcome), "TopologyAffinityError");
+}
+
+TEST(NodeState, OfA256CpuMachineTakesLessThan4KiBWithoutItsMachine) {
+  const NodeState state = EmptyState(
+      Scene({.numa = Alike(2, {.cpus = 128, .gpus = 4}), .policy = "restricted"}).state.machine);
+  const std::size_t before = taken_from_heap;
+  const auto copy = std::make_unique<NodeState>(state);
+  EXPECT_EQ(taken_from_heap - before, 1U);  // all of it is in one piece
+  EXPECT_LT(sizeof(*copy), 4096U);
+}
+
+TEST(Filter, AnswersAsEachNodeDoesAlsoAfterNodesWereReplaced) {
+  EXPECT_TRUE(CheckCases(100, [] {
+    std::vector<std::shared_ptr<const NodeState>> nodes;
+    const int count = *rc::gen::inRange(0, 6);
+    for (int i = 0; i < count; ++i) nodes.push_back(std::make_shared<NodeState>(AnyState()));
+    Filter filter(AnyRequest());
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Outcome> expected;
+      for (const auto& node : nodes) expected.push_back(Answer(*node, filter.request()));
+      RC_ASSERT(filter.Ask(nodes) == expected);
+      for (auto& node : nodes) {
+        if (*rc::gen::arbitrary<bool>()) node = std::make_shared<NodeState>(AnyState());
+      }
+      if (!nodes.empty() && *rc::gen::arbitrary<bool>()) nodes.pop_back();
+    }
+  }));
+}
+
+// Devices of a verdict's first container by NUMA node: "1+2" is one on node 0 and two on node 1.
+std::string Split(const NodeState& state, const Verdict& verdict) {
+  int on[2] = {0, 0};
+  verdict.containers.front().holding.devices.front().second.ForEach([&](int device) {
+    on[state.machine->devices.front().devices[At(device)].nodes == 1 ? 0 : 1] += 1;
+  });
+  return std::to_string(on[0]) + "+" + std::to_string(on[1]);
+}
+
+TEST(AdmitAll, ListsEveryWayToSpreadDevicesOverTheNodesOfAMask) {
+  // No policy, no mask: the plugin may give any 3 of 4 + 4.
+  Scene scene({.numa = Alike(2, {.gpus = 4}), .policy = "none"});
+  const Alternatives all = AdmitAll(scene.state, MakeRequest(PodOf("asked", "3 GPU")));
+  std::set<std::string> splits;
+  for (const Verdict& verdict : all.verdicts) splits.insert(Split(scene.state, verdict));
+  EXPECT_TRUE(all.complete);
+  EXPECT_EQ(all.verdicts.size(), 4U);
+  EXPECT_EQ(splits, (std::set<std::string>{"0+3", "1+2", "2+1", "3+0"}));
+}
+
+TEST(AdmitAll, HasOneAnswerWhereThePluginHasNoChoiceThatMatters) {
+  Scene scene({.numa = Alike(2, {.gpus = 4})});
+  const Alternatives all = AdmitAll(scene.state, MakeRequest(PodOf("asked", "2 CPU 1Gi 3 GPU")));
+  EXPECT_EQ(all.verdicts.size(), 1U);
+}
+
+TEST(AdmitAll, StopsAtTheLimitAndSaysSo) {
+  Scene scene({.numa = Alike(2, {.gpus = 4}), .policy = "none"});
+  const Alternatives all = AdmitAll(scene.state, MakeRequest(PodOf("asked", "3 GPU")), 2);
+  EXPECT_FALSE(all.complete);
+  EXPECT_EQ(all.verdicts.size(), 2U);
+}
+
+TEST(AdmitAll, StartsWithTheAnswerByThePluginsOrder) {
+  EXPECT_TRUE(CheckCases(200, [] {
+    const NodeState state = AnyState();
+    const Request request = AnyRequest();
+    const Verdict verdict = Admit(state, request);
+    const Alternatives all = AdmitAll(state, request, 1);
+    RC_ASSERT(static_cast<const Outcome&>(all.verdicts.front()) ==
+              static_cast<const Outcome&>(verdict));
+    RC_ASSERT(all.verdicts.front().containers == verdict.containers);
+    RC_ASSERT(all.verdicts.front().after == verdict.after);
+  }));
+}
+
+TEST(Admit, ServesSixtyFourNumaNodesUnderTheStrictPolicies) {
+  for (const char* policy : {"restricted", "single-numa-node"}) {
+    Scene scene({.numa = Alike(64, {.cpus = 8, .gpus = 1}), .policy = policy});
+    EXPECT_EQ(scene.Add("first", "2 CPU 1Gi 1 GPU"), "admitted on 0") << policy;
+    EXPECT_EQ(scene.Add("second", "2 CPU 1Gi 1 GPU"), "admitted on 1") << policy;
+  }
+}
+
+}  // namespace
+}  // namespace scheduler::admission
