@@ -24,25 +24,25 @@ std::int64_t Sum(std::int64_t a, std::int64_t b);
 std::int64_t Amount(const Resources& resources, const std::string& name);
 
 struct Container {
-  std::string name;
+  std::string name = {};
   bool sidecar = false;  // an init container with restartPolicy Always
-  Resources requests;
-  Resources limits;
+  Resources requests = {};
+  Resources limits = {};
   bool operator==(const Container&) const = default;
 };
 
 enum class Qos { kBestEffort, kBurstable, kGuaranteed };
 
 struct Pod {
-  std::string uid;
-  std::string namespace_name;
-  std::string name;
-  std::string node_name;                   // "" while not bound
-  std::vector<Container> init_containers;  // in the pod's order
-  std::vector<Container> containers;
-  std::optional<Resources> pod_requests;  // pod-level resources (spec.resources)
-  std::optional<Resources> pod_limits;
-  Resources overhead;
+  std::string uid = {};
+  std::string namespace_name = {};
+  std::string name = {};
+  std::string node_name = {};                   // "" while not bound
+  std::vector<Container> init_containers = {};  // in the pod's order
+  std::vector<Container> containers = {};
+  std::optional<Resources> pod_requests = {};  // pod-level resources (spec.resources)
+  std::optional<Resources> pod_limits = {};
+  Resources overhead = {};
   Qos qos = Qos::kBestEffort;  // the one that the kubelet goes by
   bool operator==(const Pod&) const = default;
 };
