@@ -18,11 +18,11 @@ namespace kube {
 // taken as they stand, as the kubelet takes them. To any other one ApplyDefaults and ComputeQos are
 // applied, as the API server does when it creates the pod.
 //
-// Amounts: cpu in milli-CPUs, everything else in whole units, fractions rounded up. One that does
-// not fit into 64 bits becomes the largest that does (for cpu: the largest number of whole CPUs),
-// as Kubernetes does with binary suffixes; it fits no node. Refused, as the API server refuses
-// them: negative amounts, fractions of devices, no containers, a container without a name, two of
-// one name.
+// Amounts: cpu in milli-CPUs, everything else in whole units. Fractions round up one by one, where
+// Kubernetes adds and compares them before it rounds: it can only differ for fractions of a byte.
+// An amount beyond 64 bits becomes the largest within (for cpu: of whole CPUs), as Kubernetes does
+// it with binary suffixes, and fits no node. Refused, as the API server refuses them: negative
+// amounts, fractions of devices, no containers, a container without a name, two of one name.
 absl::StatusOr<Pod> ParsePod(const std::string& json);
 
 // The "kind" of an object; "" if it has none.

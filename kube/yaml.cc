@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,8 +33,25 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxValues = 4'000'000;
 constexpr int kMaxDepth = 100;
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
-                                 rapidjson::CrtAllocator, rapidjson::kWriteValidateEncodingFlag>;
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+// RapidJSON's own check reads beyond a text that ends in the middle of a character.
+bool IsUtf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::uint32_t lead = static_cast<unsigned char>(text[i++]);
+    if (lead < 0x80) continue;
+    if (lead < 0xC2 || lead > 0xF4) return false;
+    const int more = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+    std::uint32_t code = lead & (0x3FU >> more);
+    for (int k = 0; k < more; ++k, ++i) {
+      if (i == text.size() || (text[i] & 0xC0) != 0x80) return false;
+      code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
+    }
+    const bool longer_than_needed = code < (more == 2 ? 0x800U : more == 3 ? 0x10000U : 0x80U);
+    if (longer_than_needed || (code >> 11) == 0x1B || code > 0x10FFFF) return false;
+  }
+  return true;
+}
 
 // --- JSON ---
 
@@ -85,8 +104,7 @@ class CompactJson : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Compa
 // JSON values one after the other.
 absl::StatusOr<std::vector<std::string>> ReadJson(const std::string& text) {
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
-                              rapidjson::kParseNumbersAsStringsFlag |
-                              rapidjson::kParseValidateEncodingFlag;
+                              rapidjson::kParseNumbersAsStringsFlag;
   std::vector<std::string> documents;
   rapidjson::StringStream stream(text.c_str());  // ends at a NUL, which JSON does not have
   rapidjson::Reader reader;
@@ -110,10 +128,10 @@ absl::StatusOr<std::vector<std::string>> ReadJson(const std::string& text) {
 
 // --- YAML ---
 
-struct Node;
-using Ref = std::shared_ptr<const Node>;  // an alias shares what its anchor names
+struct Tree;
+using Ref = std::shared_ptr<const Tree>;  // an alias shares what its anchor names
 
-struct Node {
+struct Tree {
   enum class Kind { kScalar, kList, kMap };
   Kind kind = Kind::kScalar;
   Scalar scalar;
@@ -136,7 +154,13 @@ class Builder : public YAML::EventHandler {
   // The document that was read last; null if it holds nothing.
   Ref Take() { return std::exchange(document_, nullptr); }
 
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override { anchors_.clear(); }
+  // yaml-cpp 0.7 takes a bracket that closes nothing for an empty document, and for another one,
+  // and never gets past it.
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == start_) Throw(mark, "what closes here was never opened");
+    start_ = mark.pos;
+    anchors_.clear();
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     OnScalar(mark, "?", anchor, "");
@@ -151,18 +175,18 @@ class Builder : public YAML::EventHandler {
     std::optional<Scalar> scalar = ResolveScalar(tag, value);
     if (!scalar) Throw(mark, fmt::format("\"{:.60}\" is nothing that JSON can say", value));
     const bool merge = tag == "?" && value == "<<";
-    auto node = std::make_shared<Node>();
-    node->bytes = scalar->text.size() + 3;  // quotes and what stands before or after
-    node->scalar = *std::move(scalar);
-    Finish(mark, anchor, std::move(node), merge);
+    auto tree = std::make_shared<Tree>();
+    tree->bytes = scalar->text.size() + 3;  // quotes and what stands before or after
+    tree->scalar = *std::move(scalar);
+    Finish(mark, anchor, std::move(tree), merge);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
-    Open(mark, anchor, Node::Kind::kList);
+    Open(mark, anchor, Tree::Kind::kList);
   }
   void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value /*style*/) override {
-    Open(mark, anchor, Node::Kind::kMap);
+    Open(mark, anchor, Tree::Kind::kMap);
   }
   void OnSequenceEnd() override { Close(); }
   void OnMapEnd() override { Close(); }
@@ -171,131 +195,137 @@ class Builder : public YAML::EventHandler {
   struct Level {
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
-    std::shared_ptr<Node> node;
+    std::shared_ptr<Tree> tree;
     std::optional<std::string> key = {};  // of a map: read, its value is not
     bool merge = false;                   // that key is a plain <<
     // Of the keys in the map; true if it is the map's own, not merged in.
     std::map<std::string, std::pair<std::size_t, bool>> places = {};
   };
 
-  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Node::Kind kind) {
+  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, Tree::Kind kind) {
     if (levels_.size() >= kMaxDepth) Throw(mark, "nested too deeply");
-    auto node = std::make_shared<Node>();
-    node->kind = kind;
-    node->depth = 1;
-    node->bytes = 3;
-    levels_.push_back({.mark = mark, .anchor = anchor, .node = std::move(node)});
+    auto tree = std::make_shared<Tree>();
+    tree->kind = kind;
+    tree->depth = 1;
+    tree->bytes = 3;
+    levels_.push_back({.mark = mark, .anchor = anchor, .tree = std::move(tree)});
   }
 
   void Close() {
     Level level = std::move(levels_.back());
     levels_.pop_back();
-    for (const Ref& element : level.node->list) Count(level.mark, *level.node, *element);
-    for (const auto& [key, value] : level.node->map) {
-      level.node->bytes += key.size() + 3;
-      Count(level.mark, *level.node, *value);
+    for (const Ref& element : level.tree->list) Count(level.mark, *level.tree, *element);
+    for (const auto& [key, value] : level.tree->map) {
+      level.tree->bytes += key.size() + 3;
+      Count(level.mark, *level.tree, *value);
     }
-    Finish(level.mark, level.anchor, std::move(level.node), false);
+    Finish(level.mark, level.anchor, std::move(level.tree), false);
   }
 
-  static void Count(const YAML::Mark& mark, Node& node, const Node& part) {
-    node.depth = std::max(node.depth, part.depth + 1);
-    node.values += part.values;
-    node.bytes += part.bytes;
-    if (node.depth > kMaxDepth) Throw(mark, "nested too deeply");
-    if (node.values > kMaxValues || node.bytes > kMaxBytes) Throw(mark, "too many values");
+  static void Count(const YAML::Mark& mark, Tree& tree, const Tree& part) {
+    tree.depth = std::max(tree.depth, part.depth + 1);
+    tree.values += part.values;
+    tree.bytes += part.bytes;
+    if (tree.depth > kMaxDepth) Throw(mark, "nested too deeply");
+    if (tree.values > kMaxValues || tree.bytes > kMaxBytes) Throw(mark, "too many values");
   }
 
-  void Finish(const YAML::Mark& mark, YAML::anchor_t anchor, Ref node, bool merge) {
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = node;
-    Put(mark, std::move(node), merge);
+  void Finish(const YAML::Mark& mark, YAML::anchor_t anchor, Ref tree, bool merge) {
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = tree;
+    Put(mark, std::move(tree), merge);
   }
 
-  void Put(const YAML::Mark& mark, Ref node, bool merge) {
+  void Put(const YAML::Mark& mark, Ref tree, bool merge) {
     if (levels_.empty()) {
-      document_ = std::move(node);
+      document_ = std::move(tree);
       return;
     }
     Level& level = levels_.back();
-    if (level.node->kind == Node::Kind::kList) {
-      level.node->list.push_back(std::move(node));
+    if (level.tree->kind == Tree::Kind::kList) {
+      level.tree->list.push_back(std::move(tree));
     } else if (!level.key) {
-      level.key = KeyOf(mark, *node);
+      level.key = KeyOf(mark, *tree);
       level.merge = merge;
     } else if (level.merge) {
-      Merge(mark, level, *node);
+      Merge(mark, level, *tree);
       level.key.reset();
     } else {
-      if (!Set(level, *level.key, std::move(node), true)) {
+      if (!Set(level, *level.key, std::move(tree), true)) {
         Throw(mark, fmt::format("the key \"{:.80}\" appears twice", *level.key));
       }
       level.key.reset();
     }
   }
 
-  static std::string KeyOf(const YAML::Mark& mark, const Node& node) {
-    if (node.kind != Node::Kind::kScalar || node.scalar.kind == Scalar::Kind::kNull) {
+  static std::string KeyOf(const YAML::Mark& mark, const Tree& tree) {
+    if (tree.kind != Tree::Kind::kScalar || tree.scalar.kind == Scalar::Kind::kNull) {
       Throw(mark, "a key that is a list, a map or null");
     }
-    return node.scalar.text;
+    return tree.scalar.text;
   }
 
   // Later ones replace what was merged in, and what is merged in replaces earlier ones, as go-yaml
   // v2 does. False if both are the map's own.
   static bool Set(Level& level, const std::string& key, Ref value, bool own) {
-    const auto [entry, added] = level.places.try_emplace(key, level.node->map.size(), own);
+    const auto [entry, added] = level.places.try_emplace(key, level.tree->map.size(), own);
     if (added) {
-      level.node->map.emplace_back(key, std::move(value));
+      level.tree->map.emplace_back(key, std::move(value));
       return true;
     }
     if (own && entry->second.second) return false;
     entry->second.second = entry->second.second || own;
-    level.node->map[entry->second.first].second = std::move(value);
+    level.tree->map[entry->second.first].second = std::move(value);
     return true;
   }
 
-  static void Merge(const YAML::Mark& mark, Level& level, const Node& node) {
-    if (node.kind == Node::Kind::kMap) {
-      for (const auto& [key, value] : node.map) Set(level, key, value, false);
+  static void Merge(const YAML::Mark& mark, Level& level, const Tree& tree) {
+    if (tree.kind == Tree::Kind::kMap) {
+      for (const auto& [key, value] : tree.map) Set(level, key, value, false);
       return;
     }
-    if (node.kind != Node::Kind::kList) Throw(mark, "<< without a map");
-    for (auto part = node.list.rbegin(); part != node.list.rend(); ++part) {
-      if ((*part)->kind != Node::Kind::kMap) Throw(mark, "<< without a map");
+    if (tree.kind != Tree::Kind::kList) Throw(mark, "<< without a map");
+    for (auto part = tree.list.rbegin(); part != tree.list.rend(); ++part) {
+      if ((*part)->kind != Tree::Kind::kMap) Throw(mark, "<< without a map");
       for (const auto& [key, value] : (*part)->map) Set(level, key, value, false);
     }
   }
 
+  int start_ = -1;  // where the document begins
   std::vector<Level> levels_;
   std::map<YAML::anchor_t, Ref> anchors_;  // complete ones of this document
   Ref document_;
 };
 
-// False if a string is not UTF-8. Recursion is bounded by kMaxDepth.
-bool Write(const Node& node, Writer& writer) {
+// Recursion is bounded by kMaxDepth.
+void Write(const Tree& tree, Writer& writer) {
   const auto size = [](const std::string& text) {
     return static_cast<rapidjson::SizeType>(text.size());
   };
-  bool good = true;
-  switch (node.kind) {
-    case Node::Kind::kScalar: {
-      const std::string& text = node.scalar.text;
-      if (node.scalar.kind == Scalar::Kind::kString) return writer.String(text.data(), size(text));
-      if (node.scalar.kind == Scalar::Kind::kNull) return writer.Null();
-      return writer.RawValue(text.data(), text.size(), rapidjson::kNumberType);
-    }
-    case Node::Kind::kList:
-      writer.StartArray();
-      for (const Ref& element : node.list) good = good && Write(*element, writer);
-      return writer.EndArray() && good;
-    case Node::Kind::kMap:
-      writer.StartObject();
-      for (const auto& [key, value] : node.map) {
-        good = good && writer.Key(key.data(), size(key)) && Write(*value, writer);
+  const std::string& text = tree.scalar.text;
+  switch (tree.kind) {
+    case Tree::Kind::kScalar:
+      if (tree.scalar.kind == Scalar::Kind::kNull) {
+        writer.Null();
+      } else if (tree.scalar.kind == Scalar::Kind::kString) {
+        writer.String(text.data(), size(text));
+      } else {
+        writer.RawValue(text.data(), text.size(), rapidjson::kNumberType);
       }
-      return writer.EndObject() && good;
+      return;
+    case Tree::Kind::kList:
+      writer.StartArray();
+      for (const Ref& element : tree.list) Write(*element, writer);
+      writer.EndArray();
+      return;
+    case Tree::Kind::kMap:
+      writer.StartObject();
+      for (const auto& [key, value] : tree.map) {
+        writer.Key(key.data(), size(key));
+        Write(*value, writer);
+      }
+      writer.EndObject();
+      return;
   }
-  return false;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadYaml(const std::string& text) {
@@ -307,12 +337,12 @@ absl::StatusOr<std::vector<std::string>> ReadYaml(const std::string& text) {
     while (parser.HandleNextDocument(builder)) {
       const Ref document = builder.Take();
       if (document == nullptr ||
-          (document->kind == Node::Kind::kScalar && document->scalar.kind == Scalar::Kind::kNull)) {
+          (document->kind == Tree::Kind::kScalar && document->scalar.kind == Scalar::Kind::kNull)) {
         continue;
       }
       rapidjson::StringBuffer buffer;
       Writer writer(buffer);
-      if (!Write(*document, writer)) return absl::InvalidArgumentError("a text is not UTF-8");
+      Write(*document, writer);
       documents.emplace_back(buffer.GetString(), buffer.GetSize());
     }
   } catch (const YAML::Exception& error) {
@@ -330,6 +360,7 @@ absl::StatusOr<std::vector<std::string>> YamlToJson(const std::string& text) {
   if (text.size() > kMaxBytes) {
     return absl::InvalidArgumentError(fmt::format("{} bytes, too large to be read", text.size()));
   }
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("the text is not UTF-8");
   const std::string_view start = base::Trim(text);
   if (start.empty() || start.front() != '{') return ReadYaml(text);
   // Either JSON or a YAML map in braces, as kubectl takes it.

@@ -96,7 +96,7 @@ std::optional<Scalar> ResolvePlain(const std::string& text) {
   if (IsIn(kNoNumber, text)) return std::nullopt;
   if (std::string_view("+-.0123456789").find(text[0]) != std::string_view::npos) {
     std::string bare = text;
-    if (text[0] != '.') std::erase(bare, '_');
+    std::erase(bare, '_');
     if (std::optional<std::string> number = ReadInteger(bare)) return Literal(*std::move(number));
     if (std::optional<std::string> number = ReadFloat(bare)) return Literal(*std::move(number));
   }
