@@ -9,6 +9,7 @@
 #include "scheduler/admission/cpu_manager.h"
 #include "scheduler/admission/device_manager.h"
 #include "scheduler/admission/memory_manager.h"
+#include "scheduler/admission/release.h"
 #include "scheduler/admission/topology_manager.h"
 
 namespace scheduler::admission {
@@ -27,8 +28,12 @@ struct Wants {
       const int resource = machine.FindResource(name);
       if (resource >= 0) devices.push_back({resource, count});
     }
+    AddMemory(machine, demand.memory);
+  }
+  void AddMemory(const Machine& machine,
+                 const std::vector<std::pair<std::string, std::int64_t>>& amounts) {
     if (!machine.settings.memory_static) return;
-    for (const auto& [name, bytes] : demand.memory) {
+    for (const auto& [name, bytes] : amounts) {
       const int type = machine.MemoryType(name);
       if (type >= 0) memory.push_back({type, bytes});
     }
@@ -57,7 +62,7 @@ class Admission {
     const Settings& settings = machine_.settings;
     const bool aligns = settings.topology_policy != TopologyPolicy::kNone;
     const bool whole_pod = aligns && settings.topology_scope == TopologyScope::kPod;
-    bool going = !whole_pod || Align(Wants(machine_, request_.pod), -1, false);
+    bool going = !whole_pod || Align(WantsOfPod(), -1, false);
     for (std::size_t i = 0; going && i < request_.containers.size(); ++i) {
       const ContainerDemand& container = request_.containers[i];
       const Wants wants(machine_, container.demand);
@@ -76,6 +81,14 @@ class Admission {
   Pool& mutable_pool() {
     if (!changed_) changed_.emplace(before_);
     return *changed_;
+  }
+
+  Wants WantsOfPod() const {
+    Wants wants(machine_, request_.pod);
+    if (PodMemoryCountsInitTypes(machine_.settings.minor_version)) {
+      wants.AddMemory(machine_, request_.pod_init_memory);
+    }
+    return wants;
   }
 
   // What a rejected pod had got is collected before the next admission. That is not always as if it
@@ -257,8 +270,9 @@ class Admission {
     return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, container);
   }
   bool RejectCpus(CpuError error, int container) {
-    const Reason reason =
-        error == CpuError::kSmtAlignment ? Reason::kSmtAlignment : Reason::kUnexpectedAdmission;
+    Reason reason = Reason::kUnexpectedAdmission;
+    if (error == CpuError::kSmtAlignment) reason = Reason::kSmtAlignment;
+    if (error == CpuError::kEndless) reason = Reason::kKubeletCannot;
     return Reject(reason, Stage::kAllocate, Blame::kCpus, container);
   }
   bool RejectMemory(int container) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "scheduler/admission/cpu_take.h"
+#include "scheduler/admission/release.h"
 
 // distribute-cpus-across-numa: for 1, 2, 3, … NUMA nodes, the first number of nodes that can share
 // the request evenly, and among its combinations the one that leaves the machine most balanced.
@@ -95,10 +96,11 @@ class Distribution {
  public:
   Distribution(const Machine& machine, const Bits& available, int need, int group)
       : machine_(machine),
+        minor_(machine.settings.minor_version),
         available_(available),
         need_(need),
         group_(group),
-        align_by_socket_(machine.settings.align_by_socket && machine.settings.minor_version >= 37),
+        align_by_socket_(machine.settings.align_by_socket && DistributesWithinSockets(minor_)),
         nodes_(NumaOrder(machine.cpu, available)),
         free_(static_cast<std::size_t>(machine.numa_count()), 0) {
     for (const int node : nodes_) {
@@ -106,27 +108,34 @@ class Distribution {
     }
   }
 
-  // Finds the combination for the smallest number of nodes that has one.
-  bool Search() {
+  // Finds the combination for the smallest number of nodes that has one; no fewer nodes than the
+  // merged hint has.
+  bool Search(int hinted_nodes) {
     const auto groups = [&](int cpus) { return (cpus - 1) / group_ + 1; };
     const int per_node = (groups(machine_.cpu.cpus) - 1) / machine_.cpu.numa_nodes + 1;
-    const int least = (groups(need_) - 1) / per_node + 1;
+    int least = (groups(need_) - 1) / per_node + 1;
     const int most = std::min(groups(need_), static_cast<int>(nodes_.size()));
+    if (DistributesOverHintedNodes(minor_) && hinted_nodes <= most) {
+      least = std::max(least, hinted_nodes);
+    }
     for (int size = least; size <= most; ++size) {
       best_balance_ = std::numeric_limits<double>::max();
       const auto visit = [this](const Order& combo, int block) { return Try(combo, block); };
       const auto written = [this](int b, int i, int value) { best_.Written(b, i, value); };
       Combinations search(nodes_, size, visit, written);
       search.Run();
-      if (!best_.empty()) return true;
+      if (endless_ || !best_.empty()) return true;
     }
     return false;
   }
 
   // Takes the CPUs from the combination that was found.
-  std::optional<Bits> Take() {
+  TakenCpus Take() {
+    if (endless_) return {.outcome = TakenCpus::Outcome::kEndless, .cpus = {}};
     int share = need_ / static_cast<int>(best_.values().size()) / group_ * group_;
-    for (const int node : best_.values()) share = std::min(share, Whole(node));
+    for (const int node : best_.values()) {
+      if (CapsEvenShares(minor_)) share = std::min(share, Whole(node));
+    }
     Bits taken(machine_.cpu.cpu_slots);
     for (const int node : best_.values()) TakeFrom(node, share, taken);
     int rest = need_ - share * static_cast<int>(best_.values().size());
@@ -138,10 +147,10 @@ class Distribution {
         TakeFrom(node, group_, taken);
         rest -= group_;
       }
-      if (rest == before) return std::nullopt;  // nowhere left; the kubelet would go on for ever
+      if (rest == before) return {.outcome = TakenCpus::Outcome::kEndless, .cpus = {}};
     }
-    if (taken.Count() != need_) return std::nullopt;
-    return taken;
+    if (taken.Count() != need_) return {};
+    return {.outcome = TakenCpus::Outcome::kTaken, .cpus = std::move(taken)};
   }
 
  private:
@@ -200,6 +209,7 @@ class Distribution {
     RememberedList rest;
     const double balance =
         BestRest(after, givers, need_ - share * static_cast<int>(combo.size()), rest);
+    if (endless_) return false;
     const bool in_one_socket = align_by_socket_ && InOneSocket(combo);
     bool better = balance < best_balance_;
     if (align_by_socket_ && in_one_socket != best_in_one_socket_) better = in_one_socket;
@@ -207,15 +217,13 @@ class Distribution {
     best_balance_ = balance;
     best_in_one_socket_ = in_one_socket;
     best_rest_ = rest;
-    best_.Remember(combo, CopiesItsBest() ? kNever : block);
+    best_.Remember(combo, CopiesCombinations(minor_) ? kNever : block);
     return true;
   }
 
-  bool CopiesItsBest() const { return machine_.settings.minor_version >= 38; }
-
   // Which of the givers give the rest, one group each in turns, so that the machine is left most
   // balanced; the most givers first.
-  double BestRest(const Order& after, const Order& givers, int rest, RememberedList& best) const {
+  double BestRest(const Order& after, const Order& givers, int rest, RememberedList& best) {
     if (rest == 0) return StandardDeviation(after);
     double best_balance = std::numeric_limits<double>::max();
     for (int size = static_cast<int>(givers.size()); size >= 1; --size) {
@@ -223,9 +231,9 @@ class Distribution {
         const double balance = BalanceAfter(after, subset, rest);
         if (balance < best_balance) {
           best_balance = balance;
-          best.Remember(subset, CopiesItsBest() ? kNever : block);
+          best.Remember(subset, CopiesCombinations(minor_) ? kNever : block);
         }
-        return true;
+        return !endless_;
       };
       const auto written = [&](int b, int i, int value) { best.Written(b, i, value); };
       Combinations search(givers, size, visit, written);
@@ -235,13 +243,17 @@ class Distribution {
     return best_balance;
   }
 
-  double BalanceAfter(Order after, const Order& subset, int rest) const {
+  // Kubelets up to 1.37 let nodes share in the search that have the CPUs but not in whole groups,
+  // and then deal out groups for ever.
+  double BalanceAfter(Order after, const Order& subset, int rest) {
     const auto of = [&](int node) -> int& {
       return after[At(
           static_cast<int>(std::find(nodes_.begin(), nodes_.end(), node) - nodes_.begin()))];
     };
     int sum = 0;
-    for (const int node : subset) sum += of(node);
+    for (const int node : subset) {
+      sum += CountsGroupsOfTheRest(minor_) ? of(node) / group_ * group_ : of(node);
+    }
     if (sum < rest) return std::numeric_limits<double>::max();
     while (rest > 0) {
       const int before = rest;
@@ -251,16 +263,21 @@ class Distribution {
         of(node) -= group_;
         rest -= group_;
       }
-      if (rest == before) return std::numeric_limits<double>::max();
+      if (rest == before) {
+        endless_ = true;
+        return std::numeric_limits<double>::max();
+      }
     }
     return StandardDeviation(after);
   }
 
   const Machine& machine_;
+  int minor_;
   const Bits& available_;
   int need_;
   int group_;
   bool align_by_socket_;
+  bool endless_ = false;
   Order nodes_;
   Order free_;  // by NUMA position
   double best_balance_ = 0;
@@ -271,13 +288,15 @@ class Distribution {
 
 }  // namespace
 
-std::optional<Bits> TakeDistributed(const Machine& machine, const Bits& available, int need,
-                                    int group) {
-  if (need < 1) return Bits(machine.cpu.cpu_slots);
-  if (need % group != 0) return TakePacked(machine, available, need, false);
-  if (need > available.Count()) return std::nullopt;
+TakenCpus TakeDistributed(const Machine& machine, const Bits& available, int need, int group,
+                          int hinted_nodes) {
+  if (need < 1) return OutcomeOf(Bits(machine.cpu.cpu_slots));
+  if (need % group != 0) return OutcomeOf(TakePacked(machine, available, need, false));
+  if (need > available.Count()) return {};
   Distribution distribution(machine, available, need, group);
-  if (!distribution.Search()) return TakePacked(machine, available, need, false);
+  if (!distribution.Search(hinted_nodes)) {
+    return OutcomeOf(TakePacked(machine, available, need, false));
+  }
   return distribution.Take();
 }
 

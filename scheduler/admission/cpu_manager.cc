@@ -47,6 +47,18 @@ Bits AlignedCpus(const Machine& machine, Mask affinity, const Bits& from) {
   return aligned & from;
 }
 
+CpuError ErrorOf(TakenCpus::Outcome outcome) {
+  switch (outcome) {
+    case TakenCpus::Outcome::kTaken:
+      return CpuError::kNone;
+    case TakenCpus::Outcome::kNotEnough:
+      return CpuError::kNotEnough;
+    case TakenCpus::Outcome::kEndless:
+      return CpuError::kEndless;
+  }
+  return CpuError::kNotEnough;
+}
+
 }  // namespace
 
 CpuHints::CpuHints(const Machine& machine, const Bits& available, const Bits& reusable,
@@ -103,16 +115,19 @@ CpuGrant AllocateCpus(const Machine& machine, std::int64_t need, Mask affinity,
   Bits taken(machine.cpu.cpu_slots);
   if (affinity != 0) {
     const Bits aligned = AlignedCpus(machine, affinity, allocatable);
-    std::optional<Bits> first = TakeCpus(machine, aligned, std::min(wanted, aligned.Count()));
-    if (!first) return {.error = CpuError::kNotEnough, .cpus = {}};
-    taken = *std::move(first);
+    TakenCpus first =
+        TakeCpus(machine, aligned, std::min(wanted, aligned.Count()), std::popcount(affinity));
+    const CpuError error = ErrorOf(first.outcome);
+    if (error != CpuError::kNone) return {.error = error, .cpus = {}};
+    taken = std::move(first.cpus);
     allocatable -= taken;
   }
   const int missing = wanted - taken.Count();
   if (missing > 0) {
-    const std::optional<Bits> rest = TakeCpus(machine, allocatable, missing);
-    if (!rest) return {.error = CpuError::kNotEnough, .cpus = {}};
-    taken |= *rest;
+    const TakenCpus rest = TakeCpus(machine, allocatable, missing, 0);
+    const CpuError error = ErrorOf(rest.outcome);
+    if (error != CpuError::kNone) return {.error = error, .cpus = {}};
+    taken |= rest.cpus;
   }
   pool.cpus -= taken;
   return {.error = CpuError::kNone, .cpus = std::move(taken)};

@@ -35,7 +35,7 @@ class CpuHints : public Hints {
   int width_ = 1;
 };
 
-enum class CpuError { kNone, kSmtAlignment, kNotEnough };
+enum class CpuError { kNone, kSmtAlignment, kNotEnough, kEndless };  // kEndless: never returns
 
 struct CpuGrant {
   CpuError error = CpuError::kNone;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/admission/release.h"
+
 namespace scheduler::admission {
 namespace {
 
@@ -27,6 +29,7 @@ class Accumulator {
  public:
   Accumulator(const Machine& machine, const Bits& available, int need)
       : cpu_(machine.cpu),
+        minor_(machine.settings.minor_version),
         spread_(machine.settings.distribute_cpus_across_cores),
         left_(available),
         taken_(machine.cpu.cpu_slots),
@@ -44,13 +47,17 @@ class Accumulator {
   }
   void TakeWholeSockets() {
     for (const int socket : SocketOrder(cpu_, left_)) {
-      MarkFree(left_.CountCommon(cpu_.in_socket[At(socket)]) == cpu_.cpus_per_socket, socket);
+      const Bits& own = cpu_.in_socket[At(socket)];
+      const int whole = KnowsRealSizes(minor_) ? own.Count() : cpu_.cpus_per_socket;
+      MarkFree(left_.CountCommon(own) == whole, socket);
     }
     TakeMarked(cpu_.in_socket);
   }
   void TakeUncores() {
-    for (const int uncore : UncoreOrder()) {
-      if (need_ >= cpu_.cpus_per_uncore) TakeWholeUncores();
+    const Order order = UncoreOrder();
+    if (TakesWholeUncoresFirst(minor_)) TakeWholeUncores();
+    for (const int uncore : order) {
+      if (!TakesWholeUncoresFirst(minor_) && need_ >= cpu_.cpus_per_uncore) TakeWholeUncores();
       if (Satisfied()) return;
       TakePartOfUncore(uncore);
       if (Satisfied()) return;
@@ -60,18 +67,17 @@ class Accumulator {
     if (spread_) return;
     ForEachUnit([&](const Bits&, const std::vector<int>& cores) {
       for (const int core : cores) {
-        if (left_.CountCommon(cpu_.in_core[At(core)]) == cpu_.cpus_per_core)
-          marked_.push_back(core);
+        const Bits& own = cpu_.in_core[At(core)];
+        const int whole = KnowsRealSizes(minor_) ? own.Count() : cpu_.cpus_per_core;
+        MarkFree(left_.CountCommon(own) == whole, core);
       }
     });
     TakeMarked(cpu_.in_core);
   }
   void TakeSingleCpus() {
-    absl::InlinedVector<int, 256> order;
-    const auto append = [&](int id) { order.push_back(id); };
+    CpuOrder order;
     if (spread_) {
-      for (const int socket : SocketOrder(cpu_, left_))
-        (left_ & cpu_.in_socket[At(socket)]).ForEach(append);
+      for (const int socket : SocketOrder(cpu_, left_)) AppendSpread(socket, order);
     } else {
       ForEachUnit([&](const Bits&, const std::vector<int>& cores) { AppendByCores(cores, order); });
     }
@@ -83,6 +89,8 @@ class Accumulator {
   }
 
  private:
+  using CpuOrder = absl::InlinedVector<int, 256>;
+
   void MarkFree(bool is_free, int part) {
     if (is_free) marked_.push_back(part);
   }
@@ -111,24 +119,56 @@ class Accumulator {
       }
     }
   }
-  // The available CPUs of these cores: cores with the fewest available CPUs first, then by id.
-  void AppendByCores(const std::vector<int>& cores, absl::InlinedVector<int, 256>& order) const {
+  // The available CPUs of these cores, core by core.
+  void AppendByCores(const std::vector<int>& cores, CpuOrder& order) const {
+    for (const int core : Sorted(cores)) {
+      (left_ & cpu_.in_core[At(core)]).ForEach([&](int id) { order.push_back(id); });
+    }
+  }
+  // Those of a socket with distribute-cpus-across-cores (sortAvailableCPUsSpread).
+  void AppendSpread(int socket, CpuOrder& order) const {
+    if (!SpreadsCoreByCore(minor_)) {
+      (left_ & cpu_.in_socket[At(socket)]).ForEach([&](int id) { order.push_back(id); });
+      return;
+    }
+    const Order cores = Sorted(cpu_.cores_in_socket[At(socket)]);
+    std::vector<Bits> left;
+    for (const int core : cores) left.push_back(left_ & cpu_.in_core[At(core)]);
+    for (bool more = true; more;) {
+      more = false;
+      for (Bits& core : left) {
+        const int id = core.First();
+        if (id < 0) continue;
+        order.push_back(id);
+        core.Clear(id);
+        more = true;
+      }
+    }
+  }
+  // The cores with available CPUs: those with the fewest first, then by id.
+  Order Sorted(const std::vector<int>& cores) const {
     absl::InlinedVector<std::pair<int, int>, 64> counted;
     for (const int core : cores) {
       const int count = left_.CountCommon(cpu_.in_core[At(core)]);
       if (count > 0) counted.push_back({count, core});
     }
     std::sort(counted.begin(), counted.end());
-    for (const auto& [count, core] : counted) {
-      (left_ & cpu_.in_core[At(core)]).ForEach([&](int id) { order.push_back(id); });
-    }
+    Order sorted;
+    for (const auto& [count, core] : counted) sorted.push_back(core);
+    return sorted;
   }
+  // A cache that spans NUMA nodes is gone through at each of them, since 1.38 at the first.
   Order UncoreOrder() const {
     Order order;
     for (const int node : NumaOrder(cpu_, left_)) {
       AppendSorted(cpu_.in_uncore, left_, &cpu_.in_numa[At(node)], order);
     }
-    return order;
+    if (!TakesWholeUncoresFirst(minor_)) return order;
+    Order once;
+    for (const int uncore : order) {
+      if (std::find(once.begin(), once.end(), uncore) == once.end()) once.push_back(uncore);
+    }
+    return once;
   }
   void TakeWholeUncores() {
     for (const int uncore : UncoreOrder()) {
@@ -158,6 +198,7 @@ class Accumulator {
   }
 
   const CpuTopology& cpu_;
+  int minor_;
   bool spread_;
   Bits left_;
   Bits taken_;
@@ -210,13 +251,18 @@ std::optional<Bits> TakePacked(const Machine& machine, const Bits& available, in
   return std::nullopt;
 }
 
-std::optional<Bits> TakeCpus(const Machine& machine, const Bits& available, int need) {
+TakenCpus OutcomeOf(std::optional<Bits> cpus) {
+  if (!cpus) return {};
+  return {.outcome = TakenCpus::Outcome::kTaken, .cpus = *std::move(cpus)};
+}
+
+TakenCpus TakeCpus(const Machine& machine, const Bits& available, int need, int hinted_nodes) {
   const Settings& settings = machine.settings;
   if (settings.distribute_cpus_across_numa) {
     const int group = settings.full_pcpus_only ? std::max(machine.cpu.cpus_per_core, 1) : 1;
-    return TakeDistributed(machine, available, need, group);
+    return TakeDistributed(machine, available, need, group, hinted_nodes);
   }
-  return TakePacked(machine, available, need, settings.prefer_align_cpus_by_uncorecache);
+  return OutcomeOf(TakePacked(machine, available, need, settings.prefer_align_cpus_by_uncorecache));
 }
 
 }  // namespace scheduler::admission

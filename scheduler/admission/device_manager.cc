@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduler/admission/mask_search.h"
+#include "scheduler/admission/release.h"
 
 namespace scheduler::admission {
 namespace {
@@ -97,7 +98,8 @@ Bits OnNodes(const DeviceResource& resource, const Bits& devices, Mask mask) {
 DeviceHints::DeviceHints(const Machine& machine, const DeviceResource& resource,
                          const Bits& available, const Bits& reusable, std::int64_t need)
     : resource_(resource),
-      nodes_(machine.settings.minor_version >= 36 ? resource.nodes : machine.all_nodes),
+      nodes_(DeviceHintsUseOnlyHostNodes(machine.settings.minor_version) ? resource.nodes
+                                                                         : machine.all_nodes),
       available_(available),
       reusable_(reusable - resource.without_topology),
       supply_(At(machine.numa_count()), 0),

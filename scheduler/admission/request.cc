@@ -58,27 +58,30 @@ std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& a
   return 0;
 }
 
-// The pod's sums. Memory types that only init containers or sidecars ask for are not among them:
-// the memory manager goes by the app containers' types alone.
-Demand PodDemand(const Request& request) {
-  Demand pod;
+// The pod's sums. Memory types that only init containers or sidecars ask for are kept apart.
+void SumUp(Request& request) {
+  Demand& pod = request.pod;
   pod.cpus = Peak(request, [](const Demand& demand) { return demand.cpus; });
   Amounts memory;
+  Amounts init_memory;
   Amounts devices;
   for (const ContainerDemand& container : request.containers) {
     for (const auto& [name, amount] : container.demand.devices) devices[name] = 0;
-    if (container.init) continue;
-    for (const auto& [name, amount] : container.demand.memory) memory[name] = 0;
+    Amounts& own = container.init ? init_memory : memory;
+    for (const auto& [name, amount] : container.demand.memory) own[name] = 0;
   }
-  for (auto& [name, amount] : memory) {
-    amount = Peak(request, [&name = name](const Demand& d) { return AmountOf(d.memory, name); });
-    pod.memory.push_back({name, amount});
+  const auto peak_of_memory = [&request](const std::string& name) {
+    return Peak(request, [&name](const Demand& d) { return AmountOf(d.memory, name); });
+  };
+  for (const auto& [name, amount] : memory) pod.memory.push_back({name, peak_of_memory(name)});
+  for (const auto& [name, amount] : init_memory) {
+    if (memory.contains(name)) continue;
+    request.pod_init_memory.push_back({name, peak_of_memory(name)});
   }
   for (auto& [name, amount] : devices) {
     amount = Peak(request, [&name = name](const Demand& d) { return AmountOf(d.devices, name); });
     pod.devices.push_back({name, amount});
   }
-  return pod;
 }
 
 }  // namespace
@@ -103,7 +106,7 @@ Request MakeRequest(const kube::Pod& pod) {
       request.containers.push_back(std::move(own));
     }
   }
-  request.pod = PodDemand(request);
+  SumUp(request);
   return request;
 }
 

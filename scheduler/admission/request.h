@@ -31,15 +31,17 @@ struct ContainerDemand {
 struct Request {
   std::vector<ContainerDemand> containers;  // init containers first, in the pod's order
   Demand pod;                               // the sums that scope pod merges with
+  // Of memory types that only init containers and sidecars ask for: part of the sums since 1.38.
+  std::vector<std::pair<std::string, std::int64_t>> pod_init_memory;
   kube::Qos qos = kube::Qos::kBestEffort;
   bool pod_level = false;  // spec.resources: the CPU and memory managers leave the pod alone
   bool operator==(const Request&) const = default;
 };
 
-// Mirrors, as of kubelet 1.37: guaranteedCPUs and podGuaranteedCPUs (cpumanager), the memory
-// manager's getContainerRequestedResources and getPodRequestedResources, the device manager's use
-// of limits. Every extended resource is taken down: whether it is a device plugin's, the node
-// knows.
+// Mirrors, as of kubelet 1.35 to 1.38: guaranteedCPUs and podGuaranteedCPUs (cpumanager), the
+// memory manager's getContainerRequestedResources and getPodRequestedResources, the device
+// manager's use of limits. Every extended resource is taken down: whether it is a device plugin's,
+// the node knows.
 Request MakeRequest(const kube::Pod& pod);
 
 }  // namespace scheduler::admission
