@@ -129,7 +129,9 @@ placement::NumaNodePlacement ReadNumaNode(const Json& numa, const Json& all_node
 }
 
 absl::Status ReadKubelet(const Json& node, placement::KubeletFacts& kubelet) {
-  kubelet.version = "v1.37.2";
+  kubelet.version = Text(node, "kubelet_version");
+  if (kubelet.version.empty()) kubelet.version = "v1.37.2";
+  kubelet.feature_gates = Options(Find(node, "feature_gates"));
   kubelet.topology_policy = Text(node, "topology_policy");
   kubelet.topology_scope = Text(node, "topology_scope");
   kubelet.topology_options = Options(Find(node, "topology_options"));
@@ -204,6 +206,10 @@ kube::Pod ReadPod(const Json& json) {
   pod.name = pod.uid;
   pod.init_containers = ReadContainers(Find(json, "init"));
   pod.containers = ReadContainers(Find(json, "containers"));
+  if (const Json* resources = Find(json, "resources")) {
+    pod.pod_requests = ReadResources(Find(*resources, "requests"));
+    pod.pod_limits = ReadResources(Find(*resources, "limits"));
+  }
   kube::ApplyDefaults(pod);
   pod.qos = kube::ComputeQos(pod);
   return pod;

@@ -65,11 +65,17 @@ class Accumulator {
   }
   void TakeWholeCores() {
     if (spread_) return;
+    const bool real = KnowsRealSizes(minor_);
     ForEachUnit([&](const Bits&, const std::vector<int>& cores) {
-      for (const int core : cores) {
+      // Free cores of the average size are in order of id as they are.
+      const auto mark = [&](int core) {
         const Bits& own = cpu_.in_core[At(core)];
-        const int whole = KnowsRealSizes(minor_) ? own.Count() : cpu_.cpus_per_core;
-        MarkFree(left_.CountCommon(own) == whole, core);
+        MarkFree(left_.CountCommon(own) == (real ? own.Count() : cpu_.cpus_per_core), core);
+      };
+      if (real) {
+        for (const int core : Sorted(cores)) mark(core);
+      } else {
+        for (const int core : cores) mark(core);
       }
     });
     TakeMarked(cpu_.in_core);
