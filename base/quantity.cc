@@ -63,9 +63,9 @@ std::optional<Scale> ParseScale(std::string_view suffix) {
   return Scale{0, static_cast<int>(std::clamp(*exponent, -kFar, kFar))};
 }
 
-// mantissa * 2^a * 10^b, rounded away from zero; nothing beyond int64. `rest`: the mantissa is a
-// little more than it says.
-std::optional<std::int64_t> Apply(Wide mantissa, bool rest, Scale scale) {
+// mantissa * 2^a * 10^b, a rest rounded up or cut off; nothing beyond int64. `rest`: the mantissa is
+// a little more than it says.
+std::optional<std::int64_t> Apply(Wide mantissa, bool rest, Scale scale, bool round_up) {
   constexpr Wide kLimit = Wide{1} << 122;
   const auto divide = [&] {
     rest = rest || mantissa % 10 != 0;
@@ -82,12 +82,13 @@ std::optional<std::int64_t> Apply(Wide mantissa, bool rest, Scale scale) {
     if (mantissa > kLimit / 10) return std::nullopt;
     mantissa *= 10;
   }
-  mantissa += rest ? 1 : 0;
+  mantissa += rest && round_up ? 1 : 0;
   if (mantissa > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
   return static_cast<std::int64_t>(mantissa);
 }
 
-absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten) {
+absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten,
+                                   Rounding rounding) {
   std::string_view rest = text;
   const bool negative = !rest.empty() && rest[0] == '-';
   if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) rest.remove_prefix(1);
@@ -117,16 +118,21 @@ absl::StatusOr<std::int64_t> Parse(std::string_view text, int extra_power_of_ten
   std::optional<Scale> scale = ParseScale(rest.substr(at));
   if (!scale) return NoQuantity(text);
   scale->power_of_ten += extra_power_of_ten - fraction_digits;
-  const std::optional<std::int64_t> value = Apply(mantissa, beyond, *scale);
+  const bool round_up = negative || rounding == Rounding::kAwayFromZero;
+  const std::optional<std::int64_t> value = Apply(mantissa, beyond, *scale, round_up);
   if (!value) return TooLarge(text);
   return negative ? -*value : *value;
 }
 
 }  // namespace
 
-absl::StatusOr<std::int64_t> ParseQuantity(std::string_view text) { return Parse(text, 0); }
+absl::StatusOr<std::int64_t> ParseQuantity(std::string_view text, Rounding rounding) {
+  return Parse(text, 0, rounding);
+}
 
-absl::StatusOr<std::int64_t> ParseMilliQuantity(std::string_view text) { return Parse(text, 3); }
+absl::StatusOr<std::int64_t> ParseMilliQuantity(std::string_view text) {
+  return Parse(text, 3, Rounding::kAwayFromZero);
+}
 
 std::string FormatBytes(std::int64_t bytes) {
   constexpr std::array<std::string_view, 7> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};

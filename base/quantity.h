@@ -8,13 +8,18 @@
 
 // Kubernetes quantities ("1Gi", "500m", "1e3") exist only at the edges; inside, amounts are bytes,
 // milli-CPUs and counts. Mirrors apimachinery's resource.Quantity: suffixes n u m k M G T P E,
-// Ki Mi Gi Ti Pi Ei, a decimal exponent; fractions round up, away from zero.
+// Ki Mi Gi Ti Pi Ei, a decimal exponent.
 namespace base {
 
-// Whole units: bytes, counts. InvalidArgument if the text is no quantity, OutOfRange beyond int64.
-absl::StatusOr<std::int64_t> ParseQuantity(std::string_view text);
+// How a fraction becomes a whole unit: away from zero, as Kubernetes does it for what is asked for,
+// or to the next lower number, for what is free.
+enum class Rounding { kAwayFromZero, kDown };
 
-// Thousandths, for CPUs: "1" is 1000, "500m" is 500. Errors as above.
+// Whole units: bytes, counts. InvalidArgument if the text is no quantity, OutOfRange beyond int64.
+absl::StatusOr<std::int64_t> ParseQuantity(std::string_view text,
+                                           Rounding rounding = Rounding::kAwayFromZero);
+
+// Thousandths, for CPUs: "1" is 1000, "500m" is 500. Rounds away from zero; errors as above.
 absl::StatusOr<std::int64_t> ParseMilliQuantity(std::string_view text);
 
 // Bytes in the canonical binary form: the largest suffix that leaves a whole number ("64Gi",

@@ -40,6 +40,13 @@ TEST(Quantity, TakesAnyNumberOfDigitsBehindThePoint) {
   EXPECT_EQ(ParseMilliQuantity("0.3333333333333333333333333333333333333333").value(), 334);
 }
 
+TEST(Quantity, RoundsFractionsDownWhereAsked) {
+  EXPECT_EQ(ParseQuantity("1500m", Rounding::kDown).value(), 1);
+  EXPECT_EQ(ParseQuantity("0.9999", Rounding::kDown).value(), 0);
+  EXPECT_EQ(ParseQuantity("-500m", Rounding::kDown).value(), -1);
+  EXPECT_EQ(ParseQuantity("3", Rounding::kDown).value(), 3);
+}
+
 TEST(Quantity, RefusesWhatIsNone) {
   for (const char* text :
        {"", "Gi", "1gi", "1 Gi", "0x10", "1e", "1e+", "1e+-3", ".", "--1", "1.2.3"}) {
