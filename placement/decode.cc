@@ -4,8 +4,10 @@
 #include <rapidjson/document.h>
 #include <rapidjson/error/en.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "base/quantity.h"
 
@@ -74,6 +76,18 @@ class Members {
     }
     out = *bytes;
     return true;
+  }
+  void Amount(const char* key, std::optional<std::int64_t>& out) {  // 4, "4" or "1Gi"
+    const Value* value = Find(key);
+    if (value == nullptr) return;
+    std::int64_t number = 0;
+    if (!value->IsString()) {
+      if (NumberOf(key, *value, number)) out = number;
+      return;
+    }
+    const auto amount = base::ParseQuantity(TextOf(*value), base::Rounding::kDown);
+    if (!amount.ok()) return Fail(key, amount.status().ToString());
+    out = *amount;
   }
   void Time(const char* key, std::optional<base::Time>& out) {
     std::string text;
@@ -322,29 +336,96 @@ void ReadStatus(Members& m, NodePlacement& placement) {
   });
 }
 
-}  // namespace
+void ReadAttribute(Members& m, NrtAttribute& attribute) {
+  m.Text("name", attribute.name);
+  m.Text("value", attribute.value);
+}
 
-absl::StatusOr<NodePlacement> ParseNodePlacement(const std::string& json) {
+// By NUMA node id; names without one come last, by name.
+bool ByNumaNode(const std::string& a, const std::string& b) {
+  const auto key = [](const std::string& name) {
+    const std::optional<int> id = NumaNodeNamed(name);
+    return std::pair(!id, id.value_or(0));
+  };
+  return std::pair(key(a), a) < std::pair(key(b), b);
+}
+
+void ReadZone(Members& m, NrtZone& zone) {
+  m.Text("name", zone.name);
+  m.Text("type", zone.type);
+  m.Objects("costs", zone.costs, [](Members& entry, NrtCost& cost) {
+    entry.Text("name", cost.name);
+    entry.Number("value", cost.value);
+  });
+  m.Objects("attributes", zone.attributes, ReadAttribute);
+  m.Objects("resources", zone.resources, [](Members& entry, NrtResource& resource) {
+    entry.Text("name", resource.name);
+    entry.Amount("capacity", resource.capacity);
+    entry.Amount("allocatable", resource.allocatable);
+    entry.Amount("available", resource.available);
+  });
+  std::ranges::stable_sort(zone.costs, ByNumaNode, &NrtCost::name);
+  std::ranges::stable_sort(zone.attributes, {}, &NrtAttribute::name);
+  std::ranges::stable_sort(zone.resources, {}, &NrtResource::name);
+}
+
+void ReadAnnotations(Members& m, std::vector<NrtAttribute>& annotations) {
+  std::map<std::string, std::string> all;
+  m.TextMap("annotations", all);
+  for (const auto& [name, value] : all) {
+    if (name.starts_with("topology.node.k8s.io/")) annotations.push_back({name, value});
+  }
+}
+
+void ReadTopology(Members& m, NodeResourceTopology& nrt) {
+  m.Object("metadata", [&](Members& metadata) {
+    metadata.Text("name", nrt.name);
+    ReadAnnotations(metadata, nrt.annotations);
+  });
+  m.Texts("topologyPolicies", nrt.topology_policies);
+  m.Objects("attributes", nrt.attributes, ReadAttribute);
+  m.Objects("zones", nrt.zones, ReadZone);
+  std::ranges::stable_sort(nrt.attributes, {}, &NrtAttribute::name);
+  std::ranges::stable_sort(nrt.zones, ByNumaNode, &NrtZone::name);
+}
+
+// Reads an object of this kind with `read`.
+template <class Object, class Read>
+absl::StatusOr<Object> ParseObject(const std::string& json, const char* expected, Read read) {
   rapidjson::Document document;  // iterative: nesting costs no stack
   document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(
       json.data(), json.size());
   if (document.HasParseError()) {
     return absl::InvalidArgumentError(fmt::format(
-        "NodePlacement is no JSON: {} at byte {}",
+        "{} is no JSON: {} at byte {}", expected,
         rapidjson::GetParseError_En(document.GetParseError()), document.GetErrorOffset()));
   }
-  if (!document.IsObject()) return absl::InvalidArgumentError("NodePlacement is no JSON object");
+  if (!document.IsObject()) {
+    return absl::InvalidArgumentError(fmt::format("{} is no JSON object", expected));
+  }
   absl::Status error;
   Members top(document, "", error);
   std::string kind;
-  if (!top.Text("kind", kind) || kind != "NodePlacement") {
-    return absl::InvalidArgumentError(fmt::format("kind is \"{}\", not NodePlacement", kind));
+  if (!top.Text("kind", kind) || kind != expected) {
+    return absl::InvalidArgumentError(fmt::format("kind is \"{}\", not {}", kind, expected));
   }
-  NodePlacement placement;
-  top.Object("metadata", [&](Members& m) { m.Text("name", placement.node_name); });
-  top.Object("status", [&](Members& m) { ReadStatus(m, placement); });
+  Object object;
+  read(top, object);
   if (!error.ok()) return error;
-  return placement;
+  return object;
+}
+
+}  // namespace
+
+absl::StatusOr<NodePlacement> ParseNodePlacement(const std::string& json) {
+  return ParseObject<NodePlacement>(json, "NodePlacement", [](Members& top, NodePlacement& node) {
+    top.Object("metadata", [&](Members& m) { m.Text("name", node.node_name); });
+    top.Object("status", [&](Members& m) { ReadStatus(m, node); });
+  });
+}
+
+absl::StatusOr<NodeResourceTopology> ParseNodeResourceTopology(const std::string& json) {
+  return ParseObject<NodeResourceTopology>(json, "NodeResourceTopology", ReadTopology);
 }
 
 }  // namespace placement

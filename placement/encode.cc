@@ -51,6 +51,9 @@ class Fields {
     w_.Key(key);
     w_.Int(number);
   }
+  void Known(std::string_view key, const std::optional<std::int64_t>& number) {
+    if (number) Int(key, *number);
+  }
   void Bool(std::string_view key, bool value) {
     w_.Key(key);
     w_.Bool(value);
@@ -277,9 +280,9 @@ void WriteZone(Fields& f, const NrtZone& zone) {
     f.List("resources", zone.resources, [&](const NrtResource& resource) {
       f.Map([&] {
         f.String("name", resource.name);
-        f.Int("capacity", resource.capacity);
-        f.Int("allocatable", resource.allocatable);
-        f.Int("available", resource.available);
+        f.Known("capacity", resource.capacity);
+        f.Known("allocatable", resource.allocatable);
+        f.Known("available", resource.available);
       });
     });
   });

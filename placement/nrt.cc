@@ -119,17 +119,15 @@ std::vector<NrtResource> DeviceResources(int node, const DeviceAccount& account)
   std::map<std::string, NrtResource> resources;
   for (const auto& [key, device] : account.devices) {
     if (!device.numa_nodes.Contains(node) || account.dynamic.contains(key)) continue;
-    NrtResource& resource = resources[key.first];
-    ++resource.capacity;
+    NrtResource& resource =
+        resources.try_emplace(key.first, NrtResource{key.first, 0, 0, 0}).first->second;
+    ++*resource.capacity;
     if (!device.healthy) continue;
-    ++resource.allocatable;
-    if (!account.held.contains(key)) ++resource.available;
+    ++*resource.allocatable;
+    if (!account.held.contains(key)) ++*resource.available;
   }
   std::vector<NrtResource> list;
-  for (auto& [name, resource] : resources) {
-    resource.name = name;
-    list.push_back(std::move(resource));
-  }
+  for (auto& [name, resource] : resources) list.push_back(std::move(resource));
   return list;
 }
 

@@ -58,7 +58,7 @@ TEST(Observe, AgreesWithCountingByHand) {
       const NrtResource* gpus =
           FindResource(seen, "node-" + std::to_string(node.id), "nvidia.com/gpu");
       RC_ASSERT(gpus != nullptr);
-      RC_ASSERT(gpus->available == reference::FreeDevices(scene.facts, node.id));
+      RC_ASSERT(gpus->available.value() == reference::FreeDevices(scene.facts, node.id));
     }
     std::int64_t free = 0;
     for (const NumaNodePlacement& node : seen.placement.numa_nodes) {
@@ -73,9 +73,9 @@ TEST(Observe, NeverShowsMoreThanThereIsOrLessThanNothing) {
     const Observation seen = (*AnyScene()).Look();
     for (const NrtZone& zone : seen.nrt->zones) {
       for (const NrtResource& resource : zone.resources) {
-        RC_ASSERT(0 <= resource.available);
-        RC_ASSERT(resource.available <= resource.allocatable);
-        RC_ASSERT(resource.allocatable <= resource.capacity);
+        RC_ASSERT(0 <= resource.available.value());
+        RC_ASSERT(resource.available.value() <= resource.allocatable.value());
+        RC_ASSERT(resource.allocatable.value() <= resource.capacity.value());
       }
     }
     int cpus = 0;

@@ -74,7 +74,7 @@ std::map<std::string, std::string> Pods(const Observation& seen) {
 
 std::int64_t FreeOf(const Observation& seen, const std::string& zone, const std::string& resource) {
   const NrtResource* found = FindResource(seen, zone, resource);
-  return found == nullptr ? -1 : found->available;
+  return found == nullptr ? -1 : found->available.value_or(-1);
 }
 
 TEST(RecordedKubelet, OfFourNumaNodesHasPodsAndFreeResourcesWhereItPutThem) {
