@@ -343,8 +343,9 @@ Mask Machine::FromIds(const base::NumaMask& ids) const {
 }
 
 absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement& node,
-                                                            const DeviceOrder& order) {
+                                                            const DeviceOrder& order, Grade grade) {
   auto machine = std::make_shared<Machine>();
+  machine->grade = grade;
   machine->settings = ReadSettings(node.kubelet);
   RETURN_IF_ERROR(ReadNumaIds(node, *machine));
   ReadDistances(node, *machine);

@@ -22,6 +22,9 @@ inline constexpr int kMaxNumaNodes = 64;
 enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 enum class TopologyScope { kContainer, kPod };
 
+// How much is known of a node: all that the kubelet decides by, or counts per NUMA node (coarse.h).
+enum class Grade { kExact, kCoarse };
+
 // What the kubelet was started with, as far as it decides admissions.
 struct Settings {
   TopologyPolicy topology_policy = TopologyPolicy::kNone;
@@ -107,6 +110,7 @@ struct DeviceResource {
 // What does not change from pod to pod: hardware, devices, settings. Immutable once built; shared
 // by all states of a node, and by nodes that are alike.
 struct Machine {
+  Grade grade = Grade::kExact;  // verdicts that rest on this machine are as good
   Settings settings;
   std::vector<int> numa_ids;                   // ascending; position i is bit i of a Mask
   std::vector<std::vector<double>> distances;  // by position; empty if not all are known
@@ -138,6 +142,7 @@ using DeviceOrder = std::map<std::string, std::vector<std::string>>;
 // CPU on two NUMA nodes, duplicate ids), ResourceExhausted beyond 64 NUMA nodes or ids above 63,
 // which the kubelet cannot express either.
 absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const placement::NodePlacement& node,
-                                                            const DeviceOrder& order = {});
+                                                            const DeviceOrder& order = {},
+                                                            Grade grade = Grade::kExact);
 
 }  // namespace scheduler::admission

@@ -140,8 +140,9 @@ NodeState EmptyState(std::shared_ptr<const Machine> machine) {
   return state;
 }
 
-absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder& order) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order));
+absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder& order,
+                                    Grade grade) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order, grade));
   NodeState state = EmptyState(std::move(machine));
   ReadPool(node, state);
   for (const PlacedPod& pod : node.pods) {

@@ -65,7 +65,7 @@ NodeState EmptyState(std::shared_ptr<const Machine> machine);
 
 // The state that a NodePlacement publishes. InvalidArgument if it contradicts the machine.
 absl::StatusOr<NodeState> StateFrom(const placement::NodePlacement& node,
-                                    const DeviceOrder& order = {});
+                                    const DeviceOrder& order = {}, Grade grade = Grade::kExact);
 
 // Writes the state into a NodePlacement: free CPUs, memory, groups, device health, pods. Whatever
 // the state holds is in the object afterwards.
