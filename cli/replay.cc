@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "placement/decode.h"
+#include "placement/encode.h"
 #include "scheduler/admission/admit.h"
 #include "scheduler/admission/node_sums.h"
 #include "scheduler/admission/request.h"
@@ -127,6 +129,7 @@ class Replayer {
   Replayer(const Recording& recording, const ReplayOptions& options, Agreement& agreement)
       : recording_(recording),
         live_(options.live),
+        through_json_(options.through_json),
         agreement_(agreement),
         sums_(recording.node_allocatable.value_or(kube::Resources())) {}
 
@@ -134,11 +137,20 @@ class Replayer {
     ASSIGN_OR_RETURN(state_, admission::StateFrom(recording_.node, recording_.device_order));
     for (std::size_t i = 0; i < recording_.events.size(); ++i) {
       if (!Step(recording_.events[i], static_cast<int>(i))) return absl::OkStatus();
+      if (through_json_) RETURN_IF_ERROR(PublishAndRead());
     }
     return absl::OkStatus();
   }
 
  private:
+  absl::Status PublishAndRead() {
+    placement::NodePlacement node = recording_.node;
+    admission::WriteState(state_, node);
+    ASSIGN_OR_RETURN(node, placement::ParseNodePlacement(placement::ToJson(node)));
+    ASSIGN_OR_RETURN(state_, admission::StateFrom(node, recording_.device_order));
+    return absl::OkStatus();
+  }
+
   // False if the histories part here.
   bool Step(const RecordedEvent& event, int index) {
     switch (event.kind) {
@@ -219,6 +231,7 @@ class Replayer {
 
   const Recording& recording_;
   bool live_;
+  bool through_json_;
   Agreement& agreement_;
   admission::NodeState state_;
   admission::NodeSums sums_;

@@ -26,6 +26,10 @@ struct Agreement {
 
 struct ReplayOptions {
   bool live = false;  // compare with the running kubelet, which also checks the node's sums
+  // Between any two events the state is published as the NodePlacement's JSON and read back: the
+  // object alone carries it. What it lacks comes from the recording: the plugins' order of devices,
+  // and when containers start.
+  bool through_json = false;
 };
 
 // Replays a recording event by event, each on the state that our own verdicts left, and adds to the

@@ -31,5 +31,27 @@ TEST(UnevenMachine, KeepsAReservedCpuReservedAfterAPodHeldIt) {
   EXPECT_EQ(node.Published().numa_nodes.front().free_cpus->ToString(), "1-3");
 }
 
+// Pods a and c share the group of NUMA nodes 0 and 1. When a is gone, the merged mask {0} gives b a
+// block of its own on node 0, which leaves the group. Then c's 5 GiB, all of them on node 1, are
+// released in ascending order: 3 of them off b's account on node 0. Node 1 never gets them back
+// (kubelet 1.37, releaseMemory).
+TEST(MemoryGroup, LosesMemoryForGoodWhenANodeLeftItWhileItWasInUse) {
+  Scene node({.numa = {{.id = 0, .memory = "8Gi"},
+                       {.id = 1, .memory = "16Gi", .taken_cpus = 16},
+                       {.id = 2, .memory = "4Gi", .taken_cpus = 16}},
+              .policy = "best-effort"});
+  EXPECT_EQ(node.Add("a", "2 CPU 17Gi"), "admitted on 0-1, not preferred");
+  EXPECT_EQ(node.Add("c", "2 CPU 5Gi"), "admitted on 0-1, not preferred");
+  node.Remove("a");
+  EXPECT_EQ(node.Add("b", "2 CPU 3Gi"), "admitted on 0, not preferred");
+  EXPECT_EQ(node.MemoryNodes("b"), "0");
+  node.Remove("c");
+  node.Remove("b");
+  const placement::NodePlacement empty = node.Published();
+  EXPECT_EQ(empty.numa_nodes[0].memory.front().free, std::int64_t{8} << 30);
+  EXPECT_EQ(empty.numa_nodes[1].memory.front().free, std::int64_t{13} << 30);
+  EXPECT_EQ(empty.numa_nodes[1].memory_assignments, 0);
+}
+
 }  // namespace
 }  // namespace scheduler::admission
