@@ -242,16 +242,15 @@ Scene::Scene(placement::NodePlacement node, const DeviceOrder& order) : node_(st
   if (read.ok()) state = *std::move(read);
 }
 
-std::string Scene::Add(const std::string& uid, const std::string& words) {
-  const kube::Pod pod = PodOf(uid, words);
+std::string Scene::Add(const kube::Pod& pod) {
   last_ = Admit(state, MakeRequest(pod));
-  Commit(uid, last_, state);
+  Commit(pod.uid, last_, state);
   if (last_.admitted()) Started(state, pod);
   return InWords(*state.machine, last_);
 }
 
-std::string Scene::Ask(const std::string& words) const {
-  return InWords(*state.machine, Admit(state, MakeRequest(PodOf("asked", words))));
+std::string Scene::Ask(const kube::Pod& pod) const {
+  return InWords(*state.machine, Admit(state, MakeRequest(pod)));
 }
 
 void Scene::Remove(const std::string& uid) { admission::Remove(state, uid); }

@@ -69,9 +69,13 @@ class Scene {
   // The answer to a pod, which is entered into the accounts: "admitted on 0", "admitted on 0-1, not
   // preferred", "admitted" where there is no mask, "admitted on 0; 1" where containers differ, or
   // the kubelet's reason, "TopologyAffinityError".
-  std::string Add(const std::string& uid, const std::string& words);
+  std::string Add(const kube::Pod& pod);
+  std::string Add(const std::string& uid, const std::string& words) {
+    return Add(PodOf(uid, words));
+  }
   // The same without entering it.
-  std::string Ask(const std::string& words) const;
+  std::string Ask(const kube::Pod& pod) const;
+  std::string Ask(const std::string& words) const { return Ask(PodOf("asked", words)); }
   void Remove(const std::string& uid);
 
   // What a container of an admitted pod holds: CPUs as a list, NUMA nodes of its CPUs, of its
