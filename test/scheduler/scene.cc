@@ -154,16 +154,17 @@ placement::NodePlacement NodeOf(const NodeSpec& spec) {
   node.node_name = "node";
   node.kubelet = {.version = "v1.37.2",
                   .started_at = std::nullopt,
-                  .config_source = "configz",
+                  .config_source = Bytes(spec.reserved_memory) > 0 ? "configz" : "unknown",
                   .feature_gates = {},
                   .topology_policy = spec.policy,
                   .topology_scope = spec.scope,
                   .topology_options = spec.topology_options,
                   .cpu_policy = spec.cpu_policy,
                   .cpu_options = spec.cpu_options,
-                  .reserved_cpus = CpuList(spec.reserved_cpus),
+                  .reserved_cpus = {},
                   .memory_policy = spec.memory_policy,
                   .reserved_memory = {}};
+  if (!spec.reserved_cpus.empty()) node.kubelet.reserved_cpus = CpuList(spec.reserved_cpus);
   int cores = 0;
   for (const NumaSpec& numa : spec.numa) cores += numa.cpus / spec.threads;
   int first = 0;

@@ -37,9 +37,9 @@ struct NodeSpec {
   std::map<std::string, std::string> topology_options = {};
   std::string cpu_policy = "static";
   std::map<std::string, std::string> cpu_options = {};
-  std::string reserved_cpus = "";  // a CPU list
+  std::string reserved_cpus = "";  // a CPU list; "": not known, as a kubelet without any refuses
   std::string memory_policy = "Static";
-  std::string reserved_memory = "0";  // of each NUMA node
+  std::string reserved_memory = "0";  // of each NUMA node; "0": not known, likewise
   int threads = 2;                    // of a core
   // Distances: 10 on a node, 12 within a socket, 21 between sockets.
 };
