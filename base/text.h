@@ -28,4 +28,15 @@ std::optional<Number> ParseNumber(std::string_view text, int base = 10) {
   return value;
 }
 
+// A truth value as Go's strconv.ParseBool has it, which the kubelet reads its options with.
+inline std::optional<bool> ParseBool(std::string_view text) {
+  for (const std::string_view word : {"1", "t", "T", "TRUE", "true", "True"}) {
+    if (text == word) return true;
+  }
+  for (const std::string_view word : {"0", "f", "F", "FALSE", "false", "False"}) {
+    if (text == word) return false;
+  }
+  return std::nullopt;
+}
+
 }  // namespace base

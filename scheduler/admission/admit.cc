@@ -8,37 +8,14 @@
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/cpu_manager.h"
 #include "scheduler/admission/device_manager.h"
+#include "scheduler/admission/kubelet_limits.h"
 #include "scheduler/admission/memory_manager.h"
 #include "scheduler/admission/release.h"
 #include "scheduler/admission/topology_manager.h"
+#include "scheduler/admission/wants.h"
 
 namespace scheduler::admission {
 namespace {
-
-// What a container or pod wants of this machine: positions instead of names. What no device plugin
-// and no NUMA node offers is not the managers'.
-struct Wants {
-  std::int64_t cpus = 0;
-  MemoryDemand memory;
-  absl::InlinedVector<std::pair<int, std::int64_t>, 2> devices;
-
-  Wants(const Machine& machine, const Demand& demand) {
-    if (machine.settings.cpu_static) cpus = demand.cpus;
-    for (const auto& [name, count] : demand.devices) {
-      const int resource = machine.FindResource(name);
-      if (resource >= 0) devices.push_back({resource, count});
-    }
-    AddMemory(machine, demand.memory);
-  }
-  void AddMemory(const Machine& machine,
-                 const std::vector<std::pair<std::string, std::int64_t>>& amounts) {
-    if (!machine.settings.memory_static) return;
-    for (const auto& [name, bytes] : amounts) {
-      const int type = machine.MemoryType(name);
-      if (type >= 0) memory.push_back({type, bytes});
-    }
-  }
-};
 
 // One admission in progress. With a verdict to fill in, everything is allocated and written down;
 // without one only the answer is worked out: the last container's allocation is just checked.
@@ -59,6 +36,15 @@ class Admission {
   }
 
   Outcome Run() {
+    outcome_.verified_version = machine_.settings.minor_version == kVerifiedRelease;
+    const Limit limit = FindLimit(machine_, request_);
+    limit != Limit::kNone ? Stop(limit, Stage::kNone, -1) : AdmitContainers();
+    if (verdict_ != nullptr) Conclude();
+    return outcome_;
+  }
+
+ private:
+  bool AdmitContainers() {
     const Settings& settings = machine_.settings;
     const bool aligns = settings.topology_policy != TopologyPolicy::kNone;
     const bool whole_pod = aligns && settings.topology_scope == TopologyScope::kPod;
@@ -72,11 +58,9 @@ class Admission {
       going = verdict_ == nullptr && last ? Check(wants, static_cast<int>(i))
                                           : Allocate(wants, container, static_cast<int>(i));
     }
-    if (verdict_ != nullptr) Conclude();
-    return outcome_;
+    return going;
   }
 
- private:
   const Pool& pool() const { return changed_ ? *changed_ : before_; }
   Pool& mutable_pool() {
     if (!changed_) changed_.emplace(before_);
@@ -107,6 +91,8 @@ class Admission {
   // Asks every manager and merges (GetTopologyHints or GetPodTopologyHints; Merge). Scope pod does
   // not count what earlier containers leave: there is none yet.
   bool Align(const Wants& wants, int container, bool reuse) {
+    const Limit before = FindHintLimit(machine_, pool(), wants);
+    if (before != Limit::kNone) return Stop(before, Stage::kMerge, container);
     absl::InlinedVector<DeviceHints, 2> device_hints;
     std::optional<CpuHints> cpu_hints;
     std::optional<MemoryHints> memory_hints;
@@ -115,6 +101,7 @@ class Admission {
     for (const auto& [resource, count] : wants.devices) {
       AddDeviceOpinion(resource, count, reuse, device_hints, opinions);
     }
+    const std::size_t devices = opinions.size();
     if (wants.cpus > 0) {
       cpu_hints.emplace(machine_, pool().cpus, reusable_cpus_, wants.cpus);
       opinions.push_back(OpinionOf(*cpu_hints, machine_.cpu.nodes_with_cpus));
@@ -128,6 +115,8 @@ class Admission {
         }
       }
     }
+    const Limit limit = FindDistanceLimit(machine_, opinions, devices);
+    if (limit != Limit::kNone) return Stop(limit, Stage::kMerge, container);
     merged_ = Merge(machine_, opinions, verdict_ != nullptr);
     return merged_.admitted ||
            Reject(Reason::kTopologyAffinity, Stage::kMerge, Blame::kMerge, container);
@@ -168,6 +157,7 @@ class Admission {
           CanAllocateCpus(machine_, wants.cpus, merged_.affinity, reusable_cpus_, pool());
       if (error != CpuError::kNone) return RejectCpus(error, index);
     }
+    if (LimitsMemory(wants, index)) return false;
     if (!wants.memory.empty() &&
         ChooseMemoryNodes(machine_, wants.memory, merged_.affinity, merged_.preferred,
                           reusable_memory_, pool()) == 0) {
@@ -186,6 +176,7 @@ class Admission {
       const CpuError error = TakeCpus(wants.cpus, container, holding);
       if (error != CpuError::kNone) return RejectCpus(error, index);
     }
+    if (LimitsMemory(wants, index)) return false;
     if (!wants.memory.empty() && !TakeMemory(wants.memory, container, index, holding)) {
       return RejectMemory(index);
     }
@@ -265,18 +256,28 @@ class Admission {
     }
   }
 
+  bool LimitsMemory(const Wants& wants, int container) {
+    const Limit limit = FindMemoryLimit(machine_, pool(), wants, merged_.affinity);
+    return limit != Limit::kNone && !Stop(limit, Stage::kAllocate, container);
+  }
+
   bool RejectDevices(int resource, int container) {
     outcome_.resource = resource;
     return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, container);
   }
   bool RejectCpus(CpuError error, int container) {
-    Reason reason = Reason::kUnexpectedAdmission;
-    if (error == CpuError::kSmtAlignment) reason = Reason::kSmtAlignment;
-    if (error == CpuError::kEndless) reason = Reason::kKubeletCannot;
+    if (error == CpuError::kEndless)
+      return Stop(Limit::kEndlessSearch, Stage::kAllocate, container);
+    const Reason reason =
+        error == CpuError::kSmtAlignment ? Reason::kSmtAlignment : Reason::kUnexpectedAdmission;
     return Reject(reason, Stage::kAllocate, Blame::kCpus, container);
   }
   bool RejectMemory(int container) {
     return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kMemory, container);
+  }
+  bool Stop(Limit limit, Stage stage, int container) {
+    outcome_.limit = limit;
+    return Reject(Reason::kKubeletCannot, stage, Blame::kNone, container);
   }
   bool Reject(Reason reason, Stage stage, Blame blame, int container) {
     outcome_.reason = reason;

@@ -12,7 +12,9 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "base/text.h"
 #include "kube/pod.h"
+#include "scheduler/admission/kubelet_limits.h"
 
 namespace scheduler::admission {
 namespace {
@@ -30,30 +32,22 @@ int PositionOf(const std::vector<Value>& sorted, const Value& value) {
 
 bool IsSet(const std::map<std::string, std::string>& options, const std::string& name) {
   const auto found = options.find(name);
-  return found != options.end() && found->second == "true";
+  return found != options.end() && base::ParseBool(found->second).value_or(false);
 }
 
-int NumberIn(const std::map<std::string, std::string>& options, const std::string& name,
-             int otherwise) {
+std::int64_t NumberIn(const std::map<std::string, std::string>& options, const std::string& name,
+                      std::int64_t otherwise) {
   const auto found = options.find(name);
-  if (found == options.end() || found->second.empty() || found->second.size() > 6) return otherwise;
-  int number = 0;
-  for (const char c : found->second) {
-    if (c < '0' || c > '9') return otherwise;
-    number = number * 10 + (c - '0');
-  }
-  return number;
+  if (found == options.end()) return otherwise;
+  return base::ParseNumber<std::int64_t>(found->second).value_or(otherwise);
 }
 
 // "v1.37.2" -> 37; 0 if it says nothing.
 int MinorVersion(const std::string& version) {
-  const std::string digits = version.starts_with("v1.") ? version.substr(3) : "";
-  int minor = 0;
-  for (const char c : digits.substr(0, 4)) {
-    if (c < '0' || c > '9') break;
-    minor = minor * 10 + (c - '0');
-  }
-  return minor;
+  if (!version.starts_with("v1.")) return 0;
+  const std::string_view rest = std::string_view(version).substr(3);
+  const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+  return base::ParseNumber<int>(digits).value_or(0);
 }
 
 TopologyPolicy PolicyNamed(const std::string& name) {
@@ -70,7 +64,7 @@ Settings ReadSettings(const placement::KubeletFacts& kubelet) {
       kubelet.topology_scope == "pod" ? TopologyScope::kPod : TopologyScope::kContainer;
   settings.prefer_closest_numa_nodes = IsSet(kubelet.topology_options, "prefer-closest-numa-nodes");
   settings.max_allowable_numa_nodes =
-      NumberIn(kubelet.topology_options, "max-allowable-numa-nodes", 8);
+      NumberIn(kubelet.topology_options, "max-allowable-numa-nodes", kDefaultMaxNumaNodes);
   settings.cpu_static = kubelet.cpu_policy == "static";
   settings.full_pcpus_only = IsSet(kubelet.cpu_options, "full-pcpus-only");
   settings.distribute_cpus_across_numa = IsSet(kubelet.cpu_options, "distribute-cpus-across-numa");
@@ -89,10 +83,6 @@ Settings ReadSettings(const placement::KubeletFacts& kubelet) {
 absl::Status ReadNumaIds(const NodePlacement& node, Machine& machine) {
   for (const NumaNodePlacement& numa : node.numa_nodes) {
     if (numa.id < 0) return absl::InvalidArgumentError("a NUMA node has no id");
-    if (numa.id >= kMaxNumaNodes) {
-      return absl::ResourceExhaustedError(
-          fmt::format("NUMA node {} is beyond the kubelet's masks of 64 bits", numa.id));
-    }
     machine.numa_ids.push_back(numa.id);
   }
   std::ranges::sort(machine.numa_ids);
@@ -102,22 +92,34 @@ absl::Status ReadNumaIds(const NodePlacement& node, Machine& machine) {
     return absl::InvalidArgumentError(fmt::format("NUMA node {} is listed twice", *twice));
   }
   const int count = machine.numa_count();
-  machine.all_nodes = count == 64 ? ~Mask{0} : (Mask{1} << count) - 1;
+  machine.all_nodes = count >= kMaxNumaNodes ? ~Mask{0} : (Mask{1} << count) - 1;
   return absl::OkStatus();
 }
 
+// A row lists the distances by position, and the kubelet looks for the NUMA id there (numa_info.go,
+// CalculateAverageFor).
 void ReadDistances(const NodePlacement& node, Machine& machine) {
   const auto count = static_cast<std::size_t>(machine.numa_count());
+  for (std::size_t column = 0; column < count; ++column) {
+    if (std::cmp_greater_equal(machine.numa_ids[column], count)) {
+      machine.beyond_distances |= Mask{1} << column;
+    }
+  }
   machine.distances.assign(count, std::vector<double>(count, 0));
   for (const NumaNodePlacement& numa : node.numa_nodes) {
     const auto row = static_cast<std::size_t>(PositionOf(machine.numa_ids, numa.id));
-    for (std::size_t column = 0; column < count; ++column) {
-      const auto found = numa.distances.find(machine.numa_ids[column]);
+    std::vector<double> listed;
+    for (const int id : machine.numa_ids) {
+      const auto found = numa.distances.find(id);
       if (found == numa.distances.end()) {
         machine.distances.clear();
         return;
       }
-      machine.distances[row][column] = found->second;
+      listed.push_back(found->second);
+    }
+    for (std::size_t column = 0; column < count; ++column) {
+      if (((machine.beyond_distances >> column) & 1) != 0) continue;
+      machine.distances[row][column] = listed[At(machine.numa_ids[column])];
     }
   }
 }
@@ -241,6 +243,8 @@ void ReadMemory(const NodePlacement& node, Machine& machine) {
       row[static_cast<std::size_t>(machine.MemoryType(memory.type))] = {
           .allocatable = std::max<std::int64_t>(memory.allocatable, 0), .present = true};
     }
+    machine.may_limit_hints =
+        machine.may_limit_hints || !std::ranges::all_of(row, &Machine::NodeMemory::present);
   }
   for (std::size_t type = 0; type < machine.memory_types.size(); ++type) {
     std::vector<std::int64_t> parts;
@@ -348,9 +352,15 @@ absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement&
   machine->grade = grade;
   machine->settings = ReadSettings(node.kubelet);
   RETURN_IF_ERROR(ReadNumaIds(node, *machine));
-  ReadDistances(node, *machine);
   ASSIGN_OR_RETURN(const std::vector<CoreFacts> cores, ListCores(node, *machine));
-  machine->cpu = BuildCpus(cores, machine->numa_count());
+  const bool too_many = machine->numa_count() > kMaxNumaNodes;
+  if (!too_many) machine->cpu = BuildCpus(cores, machine->numa_count());
+  ReadLimits(node.kubelet, *machine);
+  if (too_many) {
+    machine->numa_ids.clear();
+    return std::shared_ptr<const Machine>(std::move(machine));
+  }
+  ReadDistances(node, *machine);
   ReadReservedCpus(node, *machine);
   ReadMemory(node, *machine);
   RETURN_IF_ERROR(ReadDevices(node, order, *machine));

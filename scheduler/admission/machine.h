@@ -10,6 +10,7 @@
 #include "base/cpu_set.h"
 #include "placement/node_placement.h"
 #include "scheduler/admission/bits.h"
+#include "scheduler/admission/limit.h"
 
 namespace scheduler::admission {
 
@@ -18,6 +19,10 @@ namespace scheduler::admission {
 // nodes.
 using Mask = std::uint64_t;
 inline constexpr int kMaxNumaNodes = 64;
+// The kubelet's own masks are by id, so ids end there.
+inline constexpr int kMaxNumaId = 63;
+// How many NUMA nodes the topology manager takes without max-allowable-numa-nodes.
+inline constexpr int kDefaultMaxNumaNodes = 8;
 
 enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 enum class TopologyScope { kContainer, kPod };
@@ -30,7 +35,7 @@ struct Settings {
   TopologyPolicy topology_policy = TopologyPolicy::kNone;
   TopologyScope topology_scope = TopologyScope::kContainer;
   bool prefer_closest_numa_nodes = false;
-  int max_allowable_numa_nodes = 8;
+  std::int64_t max_allowable_numa_nodes = kDefaultMaxNumaNodes;
   bool cpu_static = false;
   bool full_pcpus_only = false;
   bool distribute_cpus_across_numa = false;
@@ -112,8 +117,15 @@ struct DeviceResource {
 struct Machine {
   Grade grade = Grade::kExact;  // verdicts that rest on this machine are as good
   Settings settings;
-  std::vector<int> numa_ids;                   // ascending; position i is bit i of a Mask
-  std::vector<std::vector<double>> distances;  // by position; empty if not all are known
+  std::vector<int> numa_ids;  // ascending; position i is bit i of a Mask
+  // By position, as the kubelet looks them up for prefer-closest-numa-nodes: the column is found by
+  // NUMA id in a list that is by position, so with gaps in the ids it is another node's. Empty if
+  // not all are known.
+  std::vector<std::vector<double>> distances;
+  Mask beyond_distances = 0;     // nodes whose ids are beyond that list: looking them up is a crash
+  Limit limit = Limit::kNone;    // why no pod gets an answer here
+  std::string refused;           // what the kubelet would not start with
+  bool may_limit_hints = false;  // what FindHintLimit and FindMemoryLimit look for is possible
   Mask all_nodes = 0;
   CpuTopology cpu;
   Bits reserved_cpus;
@@ -139,8 +151,8 @@ struct Machine {
 using DeviceOrder = std::map<std::string, std::vector<std::string>>;
 
 // Builds the machine that a NodePlacement describes. InvalidArgument if it contradicts itself (a
-// CPU on two NUMA nodes, duplicate ids), ResourceExhausted beyond 64 NUMA nodes or ids above 63,
-// which the kubelet cannot express either.
+// CPU on two NUMA nodes, duplicate ids). A machine of more than 64 NUMA nodes has settings and a
+// limit, and no NUMA nodes.
 absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const placement::NodePlacement& node,
                                                             const DeviceOrder& order = {},
                                                             Grade grade = Grade::kExact);

@@ -11,6 +11,9 @@ inline constexpr int kOldestRelease = 35;
 inline constexpr int kUsualRelease = 37;
 inline constexpr int kNewestRelease = 38;
 
+// The release whose recorded admissions are all predicted. Others are mirrored by their source.
+inline constexpr int kVerifiedRelease = 37;
+
 // The release whose rules stand for a kubelet 1.`minor`: its own, or the nearest that is mirrored.
 constexpr int MirroredRelease(int minor) {
   return minor == 0 ? kUsualRelease : std::clamp(minor, kOldestRelease, kNewestRelease);

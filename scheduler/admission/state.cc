@@ -144,6 +144,7 @@ absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder
                                     Grade grade) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order, grade));
   NodeState state = EmptyState(std::move(machine));
+  if (state.machine->numa_ids.empty()) return state;
   ReadPool(node, state);
   for (const PlacedPod& pod : node.pods) {
     std::vector<Holding>& holdings = state.pods[pod.uid];
@@ -160,6 +161,7 @@ absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder
 
 void WriteState(const NodeState& state, NodePlacement& node) {
   const Machine& machine = *state.machine;
+  if (machine.numa_ids.empty()) return;
   for (NumaNodePlacement& numa : node.numa_nodes) {
     const std::size_t position = At(PositionOf(machine, numa.id));
     numa.free_cpus = ToCpuSet(state.pool.cpus & machine.cpu.in_numa[position]);

@@ -63,12 +63,13 @@ struct NodeState {
 // The state of a node without pods.
 NodeState EmptyState(std::shared_ptr<const Machine> machine);
 
-// The state that a NodePlacement publishes. InvalidArgument if it contradicts the machine.
+// The state that a NodePlacement publishes. InvalidArgument if it contradicts the machine. Of a
+// machine of more than 64 NUMA nodes the state is empty.
 absl::StatusOr<NodeState> StateFrom(const placement::NodePlacement& node,
                                     const DeviceOrder& order = {}, Grade grade = Grade::kExact);
 
 // Writes the state into a NodePlacement: free CPUs, memory, groups, device health, pods. Whatever
-// the state holds is in the object afterwards.
+// the state holds is in the object afterwards; it stays as it is for more than 64 NUMA nodes.
 void WriteState(const NodeState& state, placement::NodePlacement& node);
 
 // The pod's containers start. Finished init containers give up their memory blocks, and nothing

@@ -45,8 +45,8 @@ bool ByDistance(const Machine& machine) {
          machine.settings.topology_policy != TopologyPolicy::kSingleNumaNode;
 }
 
-// Whether `a` beats `b` where both are preferred or both are not: fewer nodes, then (where asked
-// for) closer ones, then the lower number.
+}  // namespace
+
 bool Fitter(const Machine& machine, Mask a, Mask b) {
   const int count_a = std::popcount(a);
   const int count_b = std::popcount(b);
@@ -54,6 +54,8 @@ bool Fitter(const Machine& machine, Mask a, Mask b) {
     return std::tuple(count_a, a) < std::tuple(count_b, b);
   return std::tuple(AverageDistance(machine, a), a) < std::tuple(AverageDistance(machine, b), b);
 }
+
+namespace {
 
 // single-numa-node looks only at one-node hints that are preferred, and at resources without a
 // preference. What is the whole machine has no mask.

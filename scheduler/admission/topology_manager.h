@@ -14,6 +14,10 @@ struct Merged {
   bool operator==(const Merged&) const = default;
 };
 
+// Whether `a` beats `b` where both are preferred or both are not: fewer nodes, then (where asked
+// for) closer ones, then the lower number.
+bool Fitter(const Machine& machine, Mask a, Mask b);
+
 // best-effort's choice among masks that nobody prefers is exact up to this many NUMA nodes in the
 // resources' hints.
 inline constexpr int kMaxEnumeratedNodes = 16;

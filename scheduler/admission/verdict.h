@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kube/pod.h"
+#include "scheduler/admission/limit.h"
 #include "scheduler/admission/machine.h"
 #include "scheduler/admission/state.h"
 
@@ -29,6 +30,7 @@ enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory, kNode };
 // The kubelet's answer to a pod.
 struct Outcome {
   Reason reason = Reason::kAdmitted;
+  Limit limit = Limit::kNone;  // of kKubeletCannot
   Stage stage = Stage::kNone;
   Blame blame = Blame::kNone;
   int resource = -1;          // position in Machine::devices, if a device resource was short
@@ -39,7 +41,13 @@ struct Outcome {
   bool affinity_computed = true;
   bool ambiguous_devices = false;  // another choice of devices is possible; only from Admit
 
+  // The prediction follows this kubelet's release exactly; another one, or an unknown one, may
+  // differ.
+  bool verified_version = false;
+
   bool admitted() const { return reason == Reason::kAdmitted; }
+  // Where the kubelet has no answer that is a rejection only if asking would harm it.
+  bool rejected() const { return reason == Reason::kKubeletCannot ? IsFatal(limit) : !admitted(); }
   bool operator==(const Outcome&) const = default;
 };
 

@@ -154,6 +154,7 @@ void AnySettings(placement::NodePlacement& node) {
   }
   const bool fits = static_cast<int>(sockets.size()) <= with_cpus;
   if (fits && kubelet.topology_policy != "single-numa-node") maybe("align-by-socket");
+  if (kubelet.cpu_policy == "none") kubelet.cpu_options.clear();
   kubelet.reserved_cpus.emplace();
   for (placement::NumaNodePlacement& numa : node.numa_nodes) {
     for (const int id : numa.cpus) {
@@ -161,6 +162,8 @@ void AnySettings(placement::NodePlacement& node) {
     }
     numa.free_cpus = numa.cpus - *kubelet.reserved_cpus;
   }
+  // Without any the kubelet would not start: then they were not told.
+  if (kubelet.reserved_cpus->empty()) kubelet.reserved_cpus.reset();
 }
 
 kube::Container AnyContainer(const placement::NodePlacement& node, bool guaranteed,
