@@ -61,8 +61,13 @@ Request Only(const std::string& resource, Request request) {
   return request;
 }
 
-Request WithoutInitContainers(Request request) {
-  std::erase_if(request.containers, [](const ContainerDemand& own) { return own.reuses(); });
+// The pod up to the container, without the plain init containers before it.
+Request WithoutInitContainers(Request request, int container) {
+  const auto end = request.containers.begin() + container;
+  const auto kept = std::remove_if(request.containers.begin(), end,
+                                   [](const ContainerDemand& own) { return own.reuses(); });
+  request.containers.erase(end + 1, request.containers.end());
+  request.containers.erase(kept, end);
   return request;
 }
 
@@ -273,12 +278,12 @@ class Explainer {
   }
 
   bool InitContainersAreInTheWay() const {
-    if (verdict_.container < 0) return false;
-    const auto failed = request_.containers.begin() + verdict_.container;
-    return !failed->reuses() &&
-           std::any_of(request_.containers.begin(), failed,
+    const int failed = verdict_.container;
+    if (failed < 0) return false;
+    const auto& all = request_.containers;
+    return std::any_of(all.begin(), all.begin() + failed,
                        [](const ContainerDemand& own) { return own.reuses(); }) &&
-           Admit(state_, WithoutInitContainers(request_)).admitted();
+           Admit(state_, WithoutInitContainers(request_, failed)).admitted();
   }
 
   void FindWhenEmpty(const NodeState& empty, const Verdict& when_empty) {

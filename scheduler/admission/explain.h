@@ -19,8 +19,8 @@ enum class Why {
   kFits,
   kKubeletCannot,        // Verdict::limit
   kOutOf,                // the node's sums, the check after the managers
-  kReusedInitResources,  // without its plain init containers the pod would be admitted, and it is
-                         // not one of them that fails: what they keep is in the way
+  kReusedInitResources,  // the container that fails would be admitted if no plain init container
+                         // had been before it: what they keep is in the way
   kSmtAlignment,         // full-pcpus-only, also when empty if fits_empty_node is false
   kWidthsDisagree,       // even when empty, each resource is admitted alone, but their preferred
                          // masks differ in width, so that restricted can never prefer

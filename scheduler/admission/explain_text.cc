@@ -114,7 +114,7 @@ class Describer {
       case Why::kOutOf:
         return fmt::format("the node's allocatable {} is used up", OutOfName());
       case Why::kReusedInitResources:
-        return "what the init containers keep leaves no place for the other containers";
+        return "what earlier init containers keep leaves no place for another container";
       case Why::kSmtAlignment:
         return SmtAlignment();
       case Why::kWidthsDisagree:
@@ -164,7 +164,7 @@ class Describer {
   std::string SmtAlignment() const {
     const int threads = machine_.cpu.cpus_per_core;
     if (threads > 0 && about_.front()->needed % threads != 0) {
-      return fmt::format("{} are not whole cores of {} threads", All(), threads);
+      return fmt::format("{} not whole cores of {} threads", AllAre(), threads);
     }
     return found_.fits_empty_node
                ? fmt::format("fewer than {} are free on whole cores", All())

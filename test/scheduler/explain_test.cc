@@ -176,8 +176,8 @@ TEST(Explain, SaysThatInitContainersKeepWhatTheyHad) {
   const std::string pod = "init 20 CPU 1Gi; 4 CPU 1Gi";
   NodeState no_memory = Scene({.policy = "restricted", .memory_policy = "None"}).state;
   EXPECT_EQ(Summary(no_memory, pod),
-            "ReusedInitResources: what the init containers keep leaves no place for the other "
-            "containers");
+            "ReusedInitResources: what earlier init containers keep leaves no place for another "
+            "container");
   EXPECT_THAT(Detail(no_memory, pod), HasSubstr("container a: "));
   EXPECT_EQ(ExplainTo(state, "init 8 CPU 1Gi; 4 CPU 1Gi").code, Why::kFits);
 }
@@ -378,8 +378,14 @@ void CheckClaims(const NodeState& state, const Request& request, const Explanati
       RC_ASSERT(fits_empty);
       break;
     case Why::kReusedInitResources: {
+      const auto failed =
+          std::ranges::find(request.containers, explanation.container, &ContainerDemand::name);
       Request without = request;
-      std::erase_if(without.containers, [](const auto& own) { return own.reuses(); });
+      without.containers = {failed, failed + 1};
+      for (auto before = failed; before != request.containers.begin();) {
+        --before;
+        if (!before->reuses()) without.containers.insert(without.containers.begin(), *before);
+      }
       RC_ASSERT(Admit(state, without).admitted());
       break;
     }
