@@ -73,8 +73,11 @@ struct Explanation {
   bool operator==(const Explanation&) const = default;
 };
 
-// Explains a verdict that Admit gave for this state and request. Pure, and some twenty admissions
-// long: for people who ask, not for every node of every pod.
-Explanation Explain(const NodeState& state, const Request& request, const Verdict& verdict);
+// Explains the answer that Admit or Answer gave for this state and request. Pure, and some twenty
+// admissions long: for people who ask, not for every node of every pod.
+Explanation Explain(const NodeState& state, const Request& request, const Outcome& outcome);
+
+// Explains what NodeSums::Check says: "OutOfcpu", "OutOfmemory", …
+Explanation ExplainOutOf(const std::string& reason);
 
 }  // namespace scheduler::admission
