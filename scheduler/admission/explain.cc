@@ -1,5 +1,7 @@
 #include "scheduler/admission/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "scheduler/admission/admit.h"
@@ -14,6 +17,7 @@
 #include "scheduler/admission/device_manager.h"
 #include "scheduler/admission/explain_text.h"
 #include "scheduler/admission/memory_manager.h"
+#include "scheduler/admission/release.h"
 #include "scheduler/admission/topology_manager.h"
 
 namespace scheduler::admission {
@@ -57,6 +61,8 @@ void Keep(const std::string& resource, Demand& demand) {
 
 Request Only(const std::string& resource, Request request) {
   Keep(resource, request.pod);
+  std::erase_if(request.pod_init_memory,
+                [&](const auto& entry) { return entry.first != resource; });
   for (ContainerDemand& container : request.containers) Keep(resource, container.demand);
   return request;
 }
@@ -95,7 +101,7 @@ NodeState WithPolicy(const NodeState& state, TopologyPolicy policy) {
   return other;
 }
 
-bool Refuses(const Verdict& verdict) {
+bool Refuses(const Outcome& verdict) {
   return !verdict.admitted() && verdict.reason != Reason::kKubeletCannot;
 }
 
@@ -122,8 +128,15 @@ struct Moment {
   std::string container;
 };
 
-Moment MomentOf(const NodeState& state, const Request& request, const Verdict& verdict) {
-  if (verdict.container < 0) return {request.pod, state.pool, ""};
+Moment MomentOf(const NodeState& state, const Request& request, const Outcome& verdict) {
+  if (verdict.container < 0) {
+    Moment pod{request.pod, state.pool, ""};
+    if (PodMemoryCountsInitTypes(state.machine->settings.minor_version)) {
+      pod.demand.memory.insert(pod.demand.memory.end(), request.pod_init_memory.begin(),
+                               request.pod_init_memory.end());
+    }
+    return pod;
+  }
   const std::size_t index = At(verdict.container);
   Request before = request;
   before.containers.resize(index);
@@ -233,12 +246,12 @@ bool WidthsDiffer(const std::vector<ResourceNumbers>& all) {
 
 class Explainer {
  public:
-  Explainer(const NodeState& state, const Request& request, const Verdict& verdict)
-      : state_(state), machine_(*state.machine), request_(request), verdict_(verdict) {}
+  Explainer(const NodeState& state, const Request& request, const Outcome& outcome)
+      : state_(state), machine_(*state.machine), request_(request), outcome_(outcome) {}
 
   Explanation Run() && {
     Find();
-    Texts texts = Describe(state_, verdict_, found_);
+    Texts texts = Describe(state_, outcome_, found_);
     found_.summary = std::move(texts.summary);
     found_.detail = std::move(texts.detail);
     return std::move(found_);
@@ -246,23 +259,22 @@ class Explainer {
 
  private:
   void Find() {
-    if (verdict_.admitted()) {
+    if (outcome_.admitted()) {
       found_.fits_empty_node = Admit(Empty(state_), request_).admitted();
       return;
     }
-    if (verdict_.reason == Reason::kKubeletCannot) {
+    if (outcome_.reason == Reason::kKubeletCannot) {
       found_.code = Why::kKubeletCannot;
       return;
     }
     const NodeState empty = Empty(state_);
     const Verdict when_empty = Admit(empty, request_);
     found_.fits_empty_node = when_empty.admitted();
-    if (verdict_.reason == Reason::kOutOf) {
+    if (outcome_.reason == Reason::kOutOf) {
       found_.code = Why::kOutOf;
-      found_.resource = verdict_.resource;
     } else if (InitContainersAreInTheWay()) {
       found_.code = Why::kReusedInitResources;
-      Numbers(state_, request_, verdict_, RefusedAlone(state_, request_));
+      Numbers(state_, request_, outcome_, RefusedAlone(state_, request_));
     } else if (Refuses(when_empty)) {
       FindWhenEmpty(empty, when_empty);
     } else {
@@ -270,7 +282,7 @@ class Explainer {
     }
   }
 
-  void Numbers(const NodeState& state, const Request& request, const Verdict& verdict,
+  void Numbers(const NodeState& state, const Request& request, const Outcome& verdict,
                const std::vector<std::string>& refused_alone) {
     const Moment moment = MomentOf(state, request, verdict);
     found_.container = moment.container;
@@ -278,7 +290,7 @@ class Explainer {
   }
 
   bool InitContainersAreInTheWay() const {
-    const int failed = verdict_.container;
+    const int failed = outcome_.container;
     if (failed < 0) return false;
     const auto& all = request_.containers;
     return std::any_of(all.begin(), all.begin() + failed,
@@ -311,14 +323,14 @@ class Explainer {
 
   void FindWhenOccupied() {
     const std::vector<std::string> refused = RefusedAlone(state_, request_);
-    if (verdict_.reason == Reason::kSmtAlignment) {
+    if (outcome_.reason == Reason::kSmtAlignment) {
       found_.code = Why::kSmtAlignment;
       found_.resource = kube::kCpu;
-      Numbers(state_, request_, verdict_, refused);
+      Numbers(state_, request_, outcome_, refused);
     } else if (refused.empty()) {
       found_.code =
           Admit(WithoutGroups(state_), request_).admitted() ? Why::kMemoryGroup : Why::kNotTogether;
-      Numbers(state_, request_, verdict_, refused);
+      Numbers(state_, request_, outcome_, refused);
     } else {
       FindShortResource(refused);
     }
@@ -386,7 +398,7 @@ class Explainer {
   const NodeState& state_;
   const Machine& machine_;
   const Request& request_;
-  const Verdict& verdict_;
+  const Outcome& outcome_;
   Explanation found_;
 };
 
@@ -400,8 +412,17 @@ const char* ToString(Why why) {
   return kNames.at(static_cast<std::size_t>(why));
 }
 
-Explanation Explain(const NodeState& state, const Request& request, const Verdict& verdict) {
-  return Explainer(state, request, verdict).Run();
+Explanation Explain(const NodeState& state, const Request& request, const Outcome& outcome) {
+  return Explainer(state, request, outcome).Run();
+}
+
+Explanation ExplainOutOf(const std::string& reason) {
+  Explanation found;
+  found.code = Why::kOutOf;
+  found.resource = reason.substr(std::min(reason.size(), std::string_view("OutOf").size()));
+  found.summary = fmt::format("the node's allocatable {} is used up", ShortName(found.resource));
+  found.detail = found.summary;
+  return found;
 }
 
 }  // namespace scheduler::admission

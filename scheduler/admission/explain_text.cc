@@ -37,12 +37,6 @@ std::string Bytes(std::int64_t bytes, bool up) {
   return fmt::format("{} bytes", bytes);
 }
 
-// "GPU" for nvidia.com/gpu and amd.com/gpu, else what stands after the vendor.
-std::string ShortName(const std::string& resource) {
-  const std::string last = resource.substr(resource.rfind('/') + 1);
-  return last == "gpu" ? "GPU" : last;
-}
-
 // "4 GPUs", "1 CPU", "64 GiB of memory", "2 GiB of 1Gi huge pages", "3 nic".
 std::string Amount(const std::string& resource, std::int64_t amount, bool up) {
   if (resource == kube::kMemory) return Bytes(amount, up) + " of memory";
@@ -50,7 +44,7 @@ std::string Amount(const std::string& resource, std::int64_t amount, bool up) {
     return fmt::format("{} of {} huge pages", Bytes(amount, up),
                        resource.substr(resource.find('-') + 1));
   }
-  const std::string name = resource == kube::kCpu ? "CPU" : ShortName(resource);
+  const std::string name = ShortName(resource);
   const bool plural = amount != 1 && (name == "CPU" || name == "GPU");
   return fmt::format("{} {}{}", amount, name, plural ? "s" : "");
 }
@@ -85,8 +79,8 @@ const char* PolicyName(const Machine& machine) {
 
 class Describer {
  public:
-  Describer(const NodeState& state, const Verdict& verdict, const Explanation& found)
-      : machine_(*state.machine), pool_(state.pool), verdict_(verdict), found_(found) {
+  Describer(const NodeState& state, const Outcome& outcome, const Explanation& found)
+      : machine_(*state.machine), pool_(state.pool), outcome_(outcome), found_(found) {
     for (const ResourceNumbers& numbers : found_.resources) {
       if (found_.resource.empty() || numbers.resource == found_.resource)
         about_.push_back(&numbers);
@@ -100,7 +94,7 @@ class Describer {
     if (!found_.container.empty()) {
       texts.detail = fmt::format("container {}: {}", found_.container, texts.detail);
     }
-    if (!verdict_.verified_version) texts.detail += " (unverified version of the kubelet)";
+    if (!outcome_.verified_version) texts.detail += " (unverified version of the kubelet)";
     return texts;
   }
 
@@ -110,9 +104,9 @@ class Describer {
       case Why::kFits:
         return "the pod fits";
       case Why::kKubeletCannot:
-        return LimitSentence(machine_, verdict_.limit);
+        return LimitSentence(machine_, outcome_.limit);
       case Why::kOutOf:
-        return fmt::format("the node's allocatable {} is used up", OutOfName());
+        return "the node's allocatable resources are used up";
       case Why::kReusedInitResources:
         return "what earlier init containers keep leaves no place for another container";
       case Why::kSmtAlignment:
@@ -123,8 +117,9 @@ class Describer {
         return NeverFits();
       case Why::kNoFreeDevice:
       case Why::kNotEnoughCpus:
-        return about_.front()->needed <= 1 ? fmt::format("no {} is free", Name(*about_.front()))
-                                           : fmt::format("fewer than {} are free", All());
+        return about_.front()->needed <= 1
+                   ? fmt::format("no {} is free", ShortName(about_.front()->resource))
+                   : fmt::format("fewer than {} are free", All());
       case Why::kNotEnoughMemory:
         return fmt::format("less than {} is free", All());
       case Why::kMemoryGroup:
@@ -137,10 +132,6 @@ class Describer {
     return "";
   }
 
-  std::string OutOfName() const {
-    return found_.resource == kube::kCpu ? "CPU" : ShortName(found_.resource);
-  }
-
   // All that is asked for, of the resources that matter.
   std::string All() const {
     std::vector<std::string> parts;
@@ -151,14 +142,14 @@ class Describer {
     return Join(parts);
   }
 
-  std::string AllAre() const {
-    const bool one =
-        about_.size() == 1 && (about_.front()->needed == 1 || IsMemory(about_.front()->resource));
-    return All() + (one ? " is" : " are");
+  // "1 GPU is", "4 GiB of memory is", but "4 GPUs are".
+  static bool IsSingular(const ResourceNumbers& numbers) {
+    return numbers.needed == 1 || IsMemory(numbers.resource);
   }
 
-  static std::string Name(const ResourceNumbers& numbers) {
-    return numbers.resource == kube::kCpu ? "CPU" : ShortName(numbers.resource);
+  std::string AllAre() const {
+    const bool one = about_.size() == 1 && IsSingular(*about_.front());
+    return All() + (one ? " is" : " are");
   }
 
   std::string SmtAlignment() const {
@@ -173,13 +164,16 @@ class Describer {
 
   // "…: 6 GPUs need 2, 8 CPUs and 1 GiB of memory need 1".
   std::string WidthsDisagree() const {
-    std::map<int, std::vector<std::string>, std::greater<>> by_width;
+    std::map<int, std::vector<const ResourceNumbers*>, std::greater<>> by_width;
     for (const ResourceNumbers* numbers : about_) {
-      if (numbers->width > 0) by_width[numbers->width].push_back(Needed(*numbers));
+      if (numbers->width > 0) by_width[numbers->width].push_back(numbers);
     }
     std::vector<std::string> parts;
-    for (const auto& [width, amounts] : by_width) {
-      parts.push_back(fmt::format("{} need {}", Join(amounts), width));
+    for (const auto& [width, group] : by_width) {
+      std::vector<std::string> amounts;
+      for (const ResourceNumbers* numbers : group) amounts.push_back(Needed(*numbers));
+      const bool one = group.size() == 1 && IsSingular(*group.front());
+      parts.push_back(fmt::format("{} {} {}", Join(amounts), one ? "needs" : "need", width));
     }
     std::string text =
         fmt::format("policy restricted never admits different numbers of NUMA nodes: {}",
@@ -261,7 +255,7 @@ class Describer {
     }
     for (const ResourceNumbers* numbers : about_) {
       if (numbers->numa.empty()) {
-        parts.push_back("the node has " + Amount(numbers->resource, numbers->free, false));
+        parts.push_back(Amount(numbers->resource, numbers->free, false) + " in all");
       } else if (numbers->width > 1 && numbers->short_by > 0) {
         parts.push_back(fmt::format("NUMA nodes {} lack the least, {}",
                                     numbers->nearest->ToString(),
@@ -307,15 +301,21 @@ class Describer {
 
   const Machine& machine_;
   const Pool& pool_;
-  const Verdict& verdict_;
+  const Outcome& outcome_;
   const Explanation& found_;
   std::vector<const ResourceNumbers*> about_;
 };
 
 }  // namespace
 
-Texts Describe(const NodeState& state, const Verdict& verdict, const Explanation& found) {
-  return Describer(state, verdict, found).Run();
+std::string ShortName(const std::string& resource) {
+  if (resource == kube::kCpu) return "CPU";
+  const std::string last = resource.substr(resource.rfind('/') + 1);
+  return last == "gpu" ? "GPU" : last;
+}
+
+Texts Describe(const NodeState& state, const Outcome& outcome, const Explanation& found) {
+  return Describer(state, outcome, found).Run();
 }
 
 }  // namespace scheduler::admission

@@ -189,13 +189,12 @@ TEST(Explain, PassesOnWhatTheKubeletCannotAnswer) {
 }
 
 TEST(Explain, PassesOnWhatTheNodesSumsRefuse) {
-  const NodeState state = Scene(NodeSpec{}).state;
-  Verdict verdict;
-  verdict.reason = Reason::kOutOf;
-  verdict.resource = "memory";
-  const Explanation explanation = Explain(state, MakeRequest(PodOf("a", "1 CPU 1Gi")), verdict);
-  EXPECT_EQ(explanation.code, Why::kOutOf);
-  EXPECT_EQ(explanation.summary, "the node's allocatable memory is used up");
+  const Explanation memory = ExplainOutOf("OutOfmemory");
+  EXPECT_EQ(memory.code, Why::kOutOf);
+  EXPECT_EQ(memory.resource, "memory");
+  EXPECT_EQ(memory.summary, "the node's allocatable memory is used up");
+  EXPECT_EQ(ExplainOutOf("OutOfcpu").summary, "the node's allocatable CPU is used up");
+  EXPECT_EQ(ExplainOutOf("OutOfnvidia.com/gpu").summary, "the node's allocatable GPU is used up");
 }
 
 TEST(Explain, SaysWhichReleaseItDoesNotKnow) {
