@@ -1,61 +1,32 @@
 // plumbline-agent: reads one node and shows what it would publish.
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "agent/observe.h"
 #include "agent/options.h"
 #include "agent/picture.h"
-#include "agent/text_layout.h"
 #include "agent/verdict.h"
+#include "base/terminal.h"
+#include "base/text_layout.h"
 #include "placement/encode.h"
 
 namespace {
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string Locale() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    if (std::string value = Variable(name); !value.empty()) return value;
-  }
-  return "";
-}
-
 agent::Environment LookAround() {
+  const base::Terminal terminal = base::LookAtTerminal();
   agent::Environment environment;
-  environment.node_name = Variable("NODE_NAME");
+  environment.node_name = base::Variable("NODE_NAME");
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) == 0) environment.host_name = host;
-  environment.locale = Locale();
-  environment.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
-  environment.is_terminal = isatty(STDOUT_FILENO) == 1;
-  winsize window{};
-  if (environment.is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0) {
-    environment.columns = window.ws_col;
-  }
+  environment.locale = terminal.locale;
+  environment.no_color = terminal.no_color;
+  environment.is_terminal = terminal.is_terminal;
+  environment.columns = terminal.columns;
   return environment;
-}
-
-// What was closed before we started would be taken by the first files and sockets that are opened,
-// and what is meant for the terminal be written there. Read-only, so that writing still fails.
-void HoldClosedStreams() {
-  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY)) {
-    if (fd > STDERR_FILENO) {
-      close(fd);
-      return;
-    }
-  }
 }
 
 void StartLog(const std::string& level) {
@@ -64,18 +35,9 @@ void StartLog(const std::string& level) {
   spdlog::set_level(spdlog::level::from_str(level));
 }
 
-// False if it cannot be written, as to a full disk.
-bool Print(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-         std::fflush(stdout) == 0;
-}
-
-// To stderr, and no matter if nobody can read it: fmt would throw.
-void Tell(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
-
 int Leave(const agent::Verdict& verdict) {
   for (const std::string& note : verdict.notes) {
-    Tell("plumbline-agent: " + agent::OneLine(note));
+    base::Tell("plumbline-agent: " + base::OneLine(note));
   }
   return verdict.exit_code;
 }
@@ -115,11 +77,11 @@ int DryRun(const agent::Options& options) {
 
   const placement::Observation observation = placement::Observe(*facts);
   spdlog::info("event=observed node={} numa_nodes={} devices={} pods={} diagnostics={} settled={}",
-               agent::OneLine(facts->node_name), facts->topology.numa_nodes.size(),
+               base::OneLine(facts->node_name), facts->topology.numa_nodes.size(),
                facts->topology.devices.size(), observation.placement.pods.size(),
                observation.diagnostics.size(), facts->settled);
-  if (!Print(Render(options, *facts, observation, verdict))) {
-    Tell("plumbline-agent: cannot write the output");
+  if (!base::Print(Render(options, *facts, observation, verdict))) {
+    base::Tell("plumbline-agent: cannot write the output");
     return agent::kExitPassing;
   }
   return options.output == agent::OutputFormat::kText ? verdict.exit_code : Leave(verdict);
@@ -128,15 +90,15 @@ int DryRun(const agent::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  HoldClosedStreams();
+  base::HoldClosedStreams();
   const agent::CommandLine line =
       agent::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc), LookAround());
   if (!line.options) {
     if (!line.err.empty()) {
       const std::string_view err = line.err;
-      Tell(agent::OneLine(err.substr(0, err.find_last_not_of('\n') + 1)));
+      base::Tell(base::OneLine(err.substr(0, err.find_last_not_of('\n') + 1)));
     }
-    return Print(line.out) ? line.exit_code : agent::kExitPassing;
+    return base::Print(line.out) ? line.exit_code : agent::kExitPassing;
   }
   StartLog(line.options->log_level);
   return DryRun(*line.options);

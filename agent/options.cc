@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "agent/version.h"
+#include "base/terminal.h"
 
 namespace agent {
 namespace {
@@ -118,18 +119,13 @@ std::string Lower(std::string text) {
   return text;
 }
 
-bool IsUtf8(const std::string& locale) {
-  const std::string lower = Lower(locale);
-  return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
-}
-
 void Settle(const Flags& flags, const Environment& environment, Options& options) {
   options.output = kFormats.at(flags.output);
   options.node_name = flags.node_name;
   if (options.node_name.empty()) options.node_name = environment.node_name;
   if (options.node_name.empty()) options.node_name = Lower(environment.host_name);
   if (options.node_name.empty()) options.node_name = "localhost";
-  options.ascii = options.ascii || !IsUtf8(environment.locale);
+  options.ascii = options.ascii || !base::IsUtf8(environment.locale);
   options.color = flags.color == "always" ||
                   (flags.color == "auto" && environment.is_terminal && !environment.no_color);
   const int columns = environment.columns > 0 ? environment.columns : 80;

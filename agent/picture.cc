@@ -13,7 +13,7 @@
 
 #include "agent/picture_model.h"
 #include "agent/picture_node.h"
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 #include "placement/amounts.h"
 
 namespace agent {
@@ -291,7 +291,8 @@ void DrawUnknowns(Canvas& canvas, const base::Diagnostics& diagnostics,
 
 std::string Picture(const hwinfo::Topology& topology, const placement::Observation& observation,
                     const PictureOptions& options) {
-  Canvas canvas(options.width, options.color, options.ascii ? AsciiGlyphs() : UnicodeGlyphs());
+  Canvas canvas(options.width, options.color,
+                options.ascii ? base::AsciiGlyphs() : base::UnicodeGlyphs());
   const PictureModel model = BuildPictureModel(topology, observation.placement);
   const bool one_domain = std::ranges::all_of(
       topology.devices, [](const hwinfo::PciDevice& device) { return device.address.domain == 0; });

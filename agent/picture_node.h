@@ -3,11 +3,28 @@
 #include <vector>
 
 #include "agent/picture_model.h"
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 #include "hwinfo/topology.h"
 
 // The parts of the picture that stand for NUMA nodes.
 namespace agent {
+
+// What pictures are drawn with.
+using base::Bar;
+using base::Canvas;
+using base::Clean;
+using base::Count;
+using base::Glyphs;
+using base::HumanBytes;
+using base::JoinWrapped;
+using base::Line;
+using base::Pad;
+using base::ShortList;
+using base::Span;
+using base::Style;
+using base::Truncate;
+using base::Width;
+using base::Wrap;
 
 struct Drawing {
   Canvas& canvas;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 #include "test/agent/example_node.h"
 #include "test/support/files.h"
 
@@ -30,7 +30,7 @@ void ExpectGolden(const std::string& name, const std::string& text) {
 }
 
 void ExpectWithin(const std::string& text, int width) {
-  for (const std::string& line : Lines(text)) EXPECT_LE(Width(line), width) << line;
+  for (const std::string& line : Lines(text)) EXPECT_LE(base::Width(line), width) << line;
 }
 
 std::string Draw(const hwinfo::Topology& topology, const placement::Observation& observation,

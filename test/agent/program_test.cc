@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 #include "test/support/files.h"
 #include "test/support/shared.h"
 #include "test/support/temp_tree.h"
@@ -243,7 +243,7 @@ void ExpectShown(const std::string& arguments) {
   const Result result = DryRun(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("NUMA node"));
-  for (const std::string& line : Lines(result.out)) EXPECT_LE(Width(line), 80) << line;
+  for (const std::string& line : Lines(result.out)) EXPECT_LE(base::Width(line), 80) << line;
   EXPECT_LE(Lines(result.out).size(), 400U);
 }
 

@@ -1,9 +1,9 @@
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace agent {
+namespace base {
 namespace {
 
 using testing::ElementsAre;
@@ -135,4 +135,4 @@ TEST(Canvas, ColoursOnlyWhenAskedTo) {
 }
 
 }  // namespace
-}  // namespace agent
+}  // namespace base

@@ -9,7 +9,7 @@
 
 // Text for a terminal: columns are counted, not bytes, and nothing that came from outside can move
 // the cursor or change a colour.
-namespace agent {
+namespace base {
 
 enum class Style { kPlain, kDim, kBold, kTitle, kDevice, kGood, kNote, kBad };
 
@@ -102,4 +102,4 @@ class Canvas {
   std::string text_;
 };
 
-}  // namespace agent
+}  // namespace base

@@ -1,4 +1,4 @@
-#include "agent/text_layout.h"
+#include "base/text_layout.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace agent {
+namespace base {
 namespace {
 
 constexpr Glyphs kUnicode = {"─", "│", "╭", "╮",   "╰", "╯", "├",
@@ -332,4 +332,4 @@ void Canvas::Rule(const char* left, const Line& title, const char* right) {
   EndLine();
 }
 
-}  // namespace agent
+}  // namespace base
