@@ -1,295 +1,229 @@
 #include "cli/recording.h"
 
 #include <fmt/format.h>
-#include <rapidjson/document.h>
-#include <rapidjson/error/en.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "base/quantity.h"
 #include "base/status_macros.h"
+#include "cli/json.h"
+#include "cli/memory_tables.h"
+#include "cli/settings.h"
 
 namespace cli {
 namespace {
 
-using Json = rapidjson::Value;
+constexpr std::array kOperations = {"add", "remove", "device_health"};
+constexpr std::size_t kMaxLineBytes = std::size_t{1} << 28;
 
-const Json* Find(const Json& object, const char* name) {
-  if (!object.IsObject()) return nullptr;
-  const auto member = object.FindMember(name);
-  return member == object.MemberEnd() || member->value.IsNull() ? nullptr : &member->value;
-}
-
-std::string Text(const Json& object, const char* name) {
-  const Json* value = Find(object, name);
-  return value != nullptr && value->IsString() ? value->GetString() : "";
-}
-
-bool Flag(const Json& object, const char* name) {
-  const Json* value = Find(object, name);
-  return value != nullptr && value->IsBool() && value->GetBool();
-}
-
-std::int64_t Number(const Json& object, const char* name) {
-  const Json* value = Find(object, name);
-  return value != nullptr && value->IsInt64() ? value->GetInt64() : 0;
-}
-
-// Calls visit for each element of an array, if it is one.
-template <class Visit>
-void ForEach(const Json* array, Visit visit) {
-  if (array == nullptr || !array->IsArray()) return;
-  for (const Json& element : array->GetArray()) visit(element);
-}
-
-template <class Visit>
-void ForEachMember(const Json* object, Visit visit) {
-  if (object == nullptr || !object->IsObject()) return;
-  for (const auto& member : object->GetObject()) visit(member.name.GetString(), member.value);
-}
-
-template <class Set>
-Set Ids(const Json* array) {
-  Set ids;
-  ForEach(array, [&](const Json& id) {
-    if (id.IsInt()) ids.Insert(id.GetInt());
-  });
-  return ids;
-}
-
-std::vector<std::string> Strings(const Json* array) {
-  std::vector<std::string> strings;
-  ForEach(array, [&](const Json& text) {
-    if (text.IsString()) strings.push_back(text.GetString());
-  });
-  return strings;
-}
-
-std::map<std::string, std::string> Options(const Json* object) {
-  std::map<std::string, std::string> options;
-  ForEachMember(object, [&](const char* name, const Json& value) {
-    if (value.IsString()) options[name] = value.GetString();
-  });
-  return options;
-}
-
-placement::NodeMemory Table(const std::string& type, std::int64_t capacity, std::int64_t taken,
-                            std::int64_t reserved) {
-  const std::int64_t allocatable = capacity - taken - reserved;
-  return {.type = type,
-          .capacity = capacity,
-          .system_reserved = reserved,
-          .allocatable = allocatable,
-          .free = allocatable};
-}
-
-placement::NumaNodePlacement ReadNumaNode(const Json& numa, const Json& all_nodes,
-                                          const placement::KubeletFacts& kubelet) {
-  placement::NumaNodePlacement node;
-  node.id = static_cast<int>(Number(numa, "id"));
-  ForEach(Find(numa, "core_groups"), [&](const Json& group) {
-    placement::CoreGroup cores{.socket = static_cast<int>(Number(group, "socket")),
-                               .l3 = static_cast<int>(Number(group, "l3")),
-                               .cores = {}};
-    ForEach(Find(group, "cores"), [&](const Json& core) {
-      cores.cores.push_back(Ids<base::CpuSet>(&core));
+void ReadCoreGroups(const JsonReader& groups, placement::NumaNodePlacement& node) {
+  groups.Each([&](const JsonReader& group) {
+    placement::CoreGroup cores{
+        .socket = group.Need("socket").Id(), .l3 = group.Need("l3").Id(), .cores = {}};
+    group.Need("cores").Each([&](const JsonReader& core) {
+      cores.cores.push_back(core.CpuIds());
       node.cpus |= cores.cores.back();
     });
     node.core_groups.push_back(std::move(cores));
   });
-  const auto reserved = [&](const std::string& type) {
-    std::int64_t bytes = 0;
-    for (const auto& entry : kubelet.reserved_memory) {
-      if (entry.numa_node == node.id && entry.type == type) bytes += entry.bytes;
-    }
-    return bytes;
-  };
-  std::int64_t huge = 0;
-  ForEachMember(Find(numa, "hugepages"), [&](const char* type, const Json& bytes) {
-    if (!bytes.IsInt64()) return;
-    huge += bytes.GetInt64();
-    node.memory.push_back(Table(type, bytes.GetInt64(), 0, reserved(type)));
+}
+
+// Distances stand in the order of the list of NUMA nodes.
+void ReadDistances(const JsonReader& distances, const std::vector<int>& ids,
+                   placement::NumaNodePlacement& node) {
+  std::size_t next = 0;
+  distances.Each([&](const JsonReader& distance) {
+    if (next < ids.size()) node.distances[ids[next]] = distance.Id();
+    ++next;
   });
-  node.memory.push_back(Table("memory", Number(numa, "memory"), huge, reserved("memory")));
+  if (distances.present() && next != ids.size()) {
+    distances.Fail(fmt::format("has {} entries for {} NUMA nodes", next, ids.size()));
+  }
+}
+
+placement::NumaNodePlacement ReadNumaNode(const JsonReader& numa, const std::vector<int>& ids,
+                                          const placement::KubeletFacts& kubelet) {
+  placement::NumaNodePlacement node;
+  node.id = numa.Need("id").Id();
+  ReadCoreGroups(numa.Find("core_groups"), node);
+  std::map<std::string, std::int64_t> huge_pages;
+  numa.Find("hugepages").EachMember([&](const std::string& type, const JsonReader& bytes) {
+    huge_pages[type] = bytes.Amount();
+  });
+  node.memory =
+      MemoryTables(node.id, numa.Need("memory").Amount(), huge_pages, kubelet.reserved_memory);
   node.memory_group = base::NumaMask{node.id};
   node.memory_assignments = 0;
-  const Json* distances = Find(numa, "distances");
-  if (distances != nullptr && distances->IsArray() && distances->Size() == all_nodes.Size()) {
-    for (rapidjson::SizeType i = 0; i < all_nodes.Size(); ++i) {
-      if (!(*distances)[i].IsInt()) continue;
-      node.distances[static_cast<int>(Number(all_nodes[i], "id"))] = (*distances)[i].GetInt();
-    }
-  }
+  ReadDistances(numa.Find("distances"), ids, node);
   return node;
 }
 
-absl::Status ReadKubelet(const Json& node, placement::KubeletFacts& kubelet) {
-  kubelet.version = Text(node, "kubelet_version");
-  if (kubelet.version.empty()) kubelet.version = "v1.37.2";
-  kubelet.feature_gates = Options(Find(node, "feature_gates"));
-  kubelet.topology_policy = Text(node, "topology_policy");
-  kubelet.topology_scope = Text(node, "topology_scope");
-  kubelet.topology_options = Options(Find(node, "topology_options"));
-  kubelet.cpu_policy = Text(node, "cpu_policy");
-  kubelet.cpu_options = Options(Find(node, "cpu_options"));
-  kubelet.memory_policy = Text(node, "memory_policy");
-  ASSIGN_OR_RETURN(kubelet.reserved_cpus,
-                   base::CpuSet::Parse(Text(node, "reserved_cpus_effective")));
-  ForEach(Find(node, "reserved_memory"), [&](const Json& entry) {
-    kubelet.reserved_memory.push_back({.numa_node = static_cast<int>(Number(entry, "numa")),
-                                       .type = Text(entry, "type"),
-                                       .bytes = Number(entry, "bytes")});
-  });
-  return absl::OkStatus();
+std::map<std::string, std::string> Options(const JsonReader& object) {
+  std::map<std::string, std::string> options;
+  object.EachMember(
+      [&](const std::string& name, const JsonReader& value) { options[name] = value.Text(); });
+  return options;
 }
 
-absl::Status ReadNode(const Json& node, Recording& recording) {
+void ReadKubelet(const JsonReader& node, placement::KubeletFacts& kubelet) {
+  const JsonReader version = node.Find("kubelet_version");
+  kubelet.version = version.present() ? version.Text() : kRecordedVersion;
+  kubelet.feature_gates = Options(node.Find("feature_gates"));
+  kubelet.topology_policy = node.Need("topology_policy").OneOf(kTopologyPolicies);
+  kubelet.topology_scope = node.Find("topology_scope").OneOf(kTopologyScopes);
+  kubelet.topology_options = Options(node.Find("topology_options"));
+  kubelet.cpu_policy = node.Need("cpu_policy").OneOf(kCpuPolicies);
+  kubelet.cpu_options = Options(node.Find("cpu_options"));
+  kubelet.memory_policy = node.Need("memory_policy").OneOf(kMemoryPolicies);
+  kubelet.reserved_cpus = node.Find("reserved_cpus_effective").Cpus();
+  node.Find("reserved_memory").Each([&](const JsonReader& entry) {
+    kubelet.reserved_memory.push_back({.numa_node = entry.Need("numa").Id(),
+                                       .type = entry.Need("type").Text(),
+                                       .bytes = entry.Need("bytes").Amount()});
+  });
+}
+
+void ReadDevices(const JsonReader& resource, Recording& recording) {
+  const std::string name = resource.Need("resource").Text();
+  resource.Need("devices").Each([&](const JsonReader& device) {
+    placement::PlacedDevice placed{.resource = name,
+                                   .id = device.Need("id").Text(),
+                                   .numa_nodes = {},
+                                   .pci_address = "",
+                                   .pci_numa_node = {}};
+    device.Find("numa").Each([&](const JsonReader& id) {
+      const std::int64_t number = id.Integer(INT32_MIN, INT32_MAX, -1);
+      if (!placed.numa_nodes.Insert(static_cast<int>(number))) placed.unknown_node = true;
+    });
+    recording.device_order[name].push_back(placed.id);
+    recording.node.devices.push_back(std::move(placed));
+  });
+}
+
+void ReadNode(const JsonReader& node, Recording& recording) {
   placement::NodePlacement& facts = recording.node;
-  RETURN_IF_ERROR(ReadKubelet(node, facts.kubelet));
-  const Json* numa_nodes = Find(node, "numa");
-  if (numa_nodes == nullptr || !numa_nodes->IsArray()) {
-    return absl::InvalidArgumentError("the node has no \"numa\"");
-  }
-  ForEach(numa_nodes, [&](const Json& numa) {
-    facts.numa_nodes.push_back(ReadNumaNode(numa, *numa_nodes, facts.kubelet));
+  ReadKubelet(node, facts.kubelet);
+  std::vector<int> ids;
+  node.Need("numa").Each([&](const JsonReader& numa) { ids.push_back(numa.Need("id").Id()); });
+  node.Find("numa").Each([&](const JsonReader& numa) {
+    facts.numa_nodes.push_back(ReadNumaNode(numa, ids, facts.kubelet));
   });
   std::ranges::sort(facts.numa_nodes, {}, &placement::NumaNodePlacement::id);
   for (placement::NumaNodePlacement& numa : facts.numa_nodes) {
     numa.free_cpus = numa.cpus - facts.kubelet.reserved_cpus.value_or(base::CpuSet());
   }
-  ForEach(Find(node, "devices"), [&](const Json& resource) {
-    const std::string name = Text(resource, "resource");
-    ForEach(Find(resource, "devices"), [&](const Json& device) {
-      placement::PlacedDevice placed{.resource = name,
-                                     .id = Text(device, "id"),
-                                     .numa_nodes = {},
-                                     .pci_address = "",
-                                     .pci_numa_node = {}};
-      ForEach(Find(device, "numa"), [&](const Json& id) {
-        if (!id.IsInt() || !placed.numa_nodes.Insert(id.GetInt())) placed.unknown_node = true;
-      });
-      recording.device_order[name].push_back(placed.id);
-      facts.devices.push_back(std::move(placed));
-    });
-  });
-  return absl::OkStatus();
+  node.Find("devices").Each([&](const JsonReader& resource) { ReadDevices(resource, recording); });
 }
 
-kube::Resources ReadResources(const Json* object) {
+kube::Resources ReadResources(const JsonReader& object) {
   kube::Resources resources;
-  ForEachMember(object, [&](const char* name, const Json& amount) {
-    if (!amount.IsInt64()) return;
-    resources[std::string(name) == "cpu_milli" ? kube::kCpu : name] = amount.GetInt64();
+  object.EachMember([&](const std::string& name, const JsonReader& amount) {
+    resources[name == "cpu_milli" ? kube::kCpu : name] = amount.Amount();
   });
   return resources;
 }
 
-std::vector<kube::Container> ReadContainers(const Json* array) {
+std::vector<kube::Container> ReadContainers(const JsonReader& list) {
   std::vector<kube::Container> containers;
-  ForEach(array, [&](const Json& container) {
-    containers.push_back({.name = Text(container, "name"),
-                          .sidecar = Flag(container, "sidecar"),
-                          .requests = ReadResources(Find(container, "requests")),
-                          .limits = ReadResources(Find(container, "limits"))});
+  list.Each([&](const JsonReader& container) {
+    containers.push_back({.name = container.Need("name").Text(),
+                          .sidecar = container.Find("sidecar").Flag(),
+                          .requests = ReadResources(container.Find("requests")),
+                          .limits = ReadResources(container.Find("limits"))});
   });
   return containers;
 }
 
-kube::Pod ReadPod(const Json& json) {
+kube::Pod ReadPod(const JsonReader& json) {
   kube::Pod pod;
-  pod.uid = Text(json, "uid");
+  pod.uid = json.Need("uid").Text();
   pod.name = pod.uid;
-  pod.init_containers = ReadContainers(Find(json, "init"));
-  pod.containers = ReadContainers(Find(json, "containers"));
-  if (const Json* resources = Find(json, "resources")) {
-    pod.pod_requests = ReadResources(Find(*resources, "requests"));
-    pod.pod_limits = ReadResources(Find(*resources, "limits"));
+  pod.init_containers = ReadContainers(json.Find("init"));
+  pod.containers = ReadContainers(json.Need("containers"));
+  const JsonReader resources = json.Find("resources");
+  if (resources.present()) {
+    pod.pod_requests = ReadResources(resources.Find("requests"));
+    pod.pod_limits = ReadResources(resources.Find("limits"));
   }
   kube::ApplyDefaults(pod);
   pod.qos = kube::ComputeQos(pod);
   return pod;
 }
 
-absl::StatusOr<RecordedContainer> ReadContainer(const std::string& name, const Json& json) {
+std::optional<base::NumaMask> ReadAffinity(const JsonReader& affinity) {
+  if (!affinity.present()) return std::nullopt;
+  return affinity.NodeIds();
+}
+
+RecordedContainer ReadContainer(const std::string& name, const JsonReader& json) {
   RecordedContainer container;
   container.name = name;
-  if (const Json* affinity = Find(json, "affinity")) {
-    container.affinity = Ids<base::NumaMask>(affinity);
-  }
-  container.preferred = Flag(json, "preferred");
-  ASSIGN_OR_RETURN(container.cpus, base::CpuSet::Parse(Text(json, "cpus")));
-  ForEach(Find(json, "memory"), [&](const Json& block) {
-    container.memory.push_back({.type = Text(block, "type"),
-                                .bytes = Number(block, "size"),
-                                .numa_nodes = Ids<base::NumaMask>(Find(block, "numa"))});
+  container.affinity = ReadAffinity(json.Find("affinity"));
+  container.preferred = json.Find("preferred").Flag();
+  container.cpus = json.Find("cpus").Cpus();
+  json.Find("memory").Each([&](const JsonReader& block) {
+    const JsonReader own = block.Find("numa");  // a running kubelet's state file has numaAffinity
+    container.memory.push_back(
+        {.type = block.Need("type").Text(),
+         .bytes = block.Need("size").Amount(),
+         .numa_nodes = (own.present() ? own : block.Need("numaAffinity")).NodeIds()});
   });
   std::ranges::sort(container.memory, {}, &placement::PlacedMemory::type);
-  ForEachMember(Find(json, "devices"), [&](const char* resource, const Json& ids) {
-    container.devices[resource] = Strings(&ids);
+  json.Find("devices").EachMember([&](const std::string& resource, const JsonReader& ids) {
+    container.devices[resource] = ids.Texts();
     std::ranges::sort(container.devices[resource]);
   });
   return container;
 }
 
-absl::StatusOr<RecordedVerdict> ReadVerdict(const Json& json) {
+RecordedVerdict ReadVerdict(const JsonReader& json) {
   RecordedVerdict verdict;
-  verdict.admitted = Flag(json, "admit");
-  verdict.reason = Text(json, "reason");
-  verdict.message = Text(json, "message");
-  verdict.ambiguous_devices = Flag(json, "ambiguous_devices");
-  absl::Status status;
-  const auto add = [&](const std::string& name, const Json& container) {
-    absl::StatusOr<RecordedContainer> read = ReadContainer(name, container);
-    status.Update(read.status());
-    if (read.ok()) verdict.containers.push_back(*std::move(read));
+  const JsonReader admit = json.Need("admit");
+  verdict.admitted = admit.Flag();
+  verdict.reason = json.Need("reason").Text();
+  verdict.message = json.Find("message").Text();
+  verdict.ambiguous_devices = json.Find("ambiguous_devices").Flag();
+  // Of the managers a list, of a running kubelet an object by name.
+  const JsonReader containers = json.Find("containers");
+  const auto add = [&](const std::string& name, const JsonReader& container) {
+    verdict.containers.push_back(ReadContainer(name, container));
   };
-  const Json* containers = Find(json, "containers");
-  ForEach(containers, [&](const Json& container) { add(Text(container, "name"), container); });
-  ForEachMember(containers, add);
-  RETURN_IF_ERROR(status);
-  if (const Json* rejected = Find(json, "rejected_at")) {
-    verdict.stage = Text(*rejected, "stage");
-    verdict.rejected_preferred = Flag(*rejected, "preferred");
-    if (const Json* affinity = Find(*rejected, "affinity")) {
-      verdict.rejected_affinity = Ids<base::NumaMask>(affinity);
-    }
+  if (containers.is_map()) {
+    containers.EachMember(add);
+  } else {
+    containers.Each([&](const JsonReader& one) { add(one.Need("name").Text(), one); });
   }
-  if (Find(json, "shared_cpus") != nullptr) {
-    ASSIGN_OR_RETURN(verdict.shared_cpus, base::CpuSet::Parse(Text(json, "shared_cpus")));
-  }
+  const JsonReader rejected = json.Find("rejected_at");
+  verdict.stage = rejected.Find("stage").Text();
+  verdict.rejected_preferred = rejected.Find("preferred").Flag();
+  verdict.rejected_affinity = ReadAffinity(rejected.Find("affinity"));
+  const JsonReader shared = json.Find("shared_cpus");
+  if (shared.present()) verdict.shared_cpus = shared.Cpus();
   return verdict;
 }
 
-absl::StatusOr<RecordedEvent> ReadEvent(const Json& json) {
+RecordedEvent ReadEvent(const JsonReader& json) {
   RecordedEvent event;
-  const std::string op = Text(json, "op");
-  event.resource = Text(json, "resource");
-  event.unhealthy = Strings(Find(json, "unhealthy"));
-  event.not_started = Flag(json, "not_started");
+  const std::string op = json.Need("op").OneOf(kOperations);
   if (op == "remove") {
     event.kind = RecordedEvent::Kind::kRemove;
-    event.pod.uid = Text(json, "uid");
-    return event;
-  }
-  if (op == "device_health") {
+    event.pod.uid = json.Need("uid").Text();
+  } else if (op == "device_health") {
     event.kind = RecordedEvent::Kind::kDeviceHealth;
-    return event;
-  }
-  const Json* pod = Find(json, "pod");
-  const Json* verdict = Find(json, "verdict");
-  if (op != "add" || pod == nullptr || verdict == nullptr) {
-    return absl::InvalidArgumentError(fmt::format("an event \"{}\" is not understood", op));
-  }
-  event.not_started = event.not_started || Flag(*pod, "not_started");
-  event.pod = ReadPod(*pod);
-  ASSIGN_OR_RETURN(event.verdict, ReadVerdict(*verdict));
-  if (const Json* live = Find(json, "live")) {
-    ASSIGN_OR_RETURN(event.live, ReadVerdict(*live));
+    event.resource = json.Need("resource").Text();
+    event.unhealthy = json.Find("unhealthy").Texts();
+  } else {
+    const JsonReader pod = json.Need("pod");
+    event.not_started = json.Find("not_started").Flag() || pod.Find("not_started").Flag();
+    event.pod = ReadPod(pod);
+    event.verdict = ReadVerdict(json.Need("verdict"));
+    const JsonReader live = json.Find("live");
+    if (live.present()) event.live = ReadVerdict(live);
   }
   return event;
 }
@@ -297,37 +231,17 @@ absl::StatusOr<RecordedEvent> ReadEvent(const Json& json) {
 }  // namespace
 
 absl::StatusOr<Recording> ParseRecording(const std::string& line) {
-  rapidjson::Document json;
-  json.Parse<rapidjson::kParseIterativeFlag>(line.c_str(), line.size());
-  if (json.HasParseError()) {
-    return absl::InvalidArgumentError(
-        fmt::format("no JSON at offset {}: {}", json.GetErrorOffset(),
-                    rapidjson::GetParseError_En(json.GetParseError())));
-  }
-  Recording recording;
-  const Json* node = Find(json, "node");
-  if (node == nullptr) return absl::InvalidArgumentError("a recording has no \"node\"");
-  recording.name = Text(json, "name");
-  recording.family = Text(json, "family");
-  RETURN_IF_ERROR(ReadNode(*node, recording));
+  ASSIGN_OR_RETURN(const Json json, ParseJson(line));
   absl::Status status;
-  if (const Json* allocatable = Find(json, "node_allocatable")) {
-    recording.node_allocatable.emplace();
-    ForEachMember(allocatable, [&](const char* name, const Json& amount) {
-      const std::string text = amount.IsString() ? amount.GetString() : "";
-      const absl::StatusOr<std::int64_t> value = std::string(name) == kube::kCpu
-                                                     ? base::ParseMilliQuantity(text)
-                                                     : base::ParseQuantity(text);
-      if (value.ok()) (*recording.node_allocatable)[name] = *value;
-      status.Update(value.status());
-    });
-  }
-  RETURN_IF_ERROR(status);
-  ForEach(Find(json, "events"), [&](const Json& event) {
-    absl::StatusOr<RecordedEvent> read = ReadEvent(event);
-    status.Update(read.status());
-    if (read.ok()) recording.events.push_back(*std::move(read));
-  });
+  const JsonReader reader(json, status);
+  Recording recording;
+  recording.name = reader.Find("name").Text();
+  recording.family = reader.Find("family").Text();
+  ReadNode(reader.Need("node"), recording);
+  const JsonReader allocatable = reader.Find("node_allocatable");
+  if (allocatable.present()) recording.node_allocatable = allocatable.Quantities();
+  reader.Need("events").Each(
+      [&](const JsonReader& event) { recording.events.push_back(ReadEvent(event)); });
   RETURN_IF_ERROR(status);
   return recording;
 }
@@ -336,21 +250,29 @@ absl::Status ForEachLine(const std::string& path,
                          const std::function<absl::Status(int, const std::string&)>& visit) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile_s*)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (file == nullptr) return absl::NotFoundError(fmt::format("cannot open {}", path));
-  std::array<char, 1 << 16> buffer;
+  std::vector<char> buffer(1 << 16);
   std::string line;
   int number = 0;
-  while (gzgets(file.get(), buffer.data(), static_cast<int>(buffer.size())) != nullptr) {
-    line += buffer.data();
-    if (!line.ends_with('\n') && gzeof(file.get()) == 0) continue;
-    RETURN_IF_ERROR(visit(++number, line));
-    line.clear();
+  int count = 0;
+  while ((count = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
+    std::string_view rest(buffer.data(), static_cast<std::size_t>(count));
+    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+      line += rest.substr(0, end);
+      rest.remove_prefix(end + 1);
+      RETURN_IF_ERROR(visit(++number, line));
+      line.clear();
+    }
+    line += rest;
+    if (line.size() > kMaxLineBytes) {
+      return absl::InvalidArgumentError(fmt::format("{} line {} is too long", path, number + 1));
+    }
   }
   int error = Z_OK;
   const char* message = gzerror(file.get(), &error);
   if (error != Z_OK && error != Z_STREAM_END) {
-    return absl::InvalidArgumentError(fmt::format("cannot read {}: {}", path, message));
+    return absl::InvalidArgumentError(fmt::format("cannot read {}", message));
   }
-  return absl::OkStatus();
+  return line.empty() ? absl::OkStatus() : visit(++number, line);
 }
 
 }  // namespace cli

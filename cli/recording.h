@@ -16,6 +16,9 @@
 // Recorded admissions of a real kubelet: one JSON object a line, a node and what happened on it.
 namespace cli {
 
+// What a recording that does not name its kubelet was made with.
+inline constexpr char kRecordedVersion[] = "v1.37.2";
+
 struct RecordedContainer {
   std::string name;
   std::optional<base::NumaMask> affinity;  // nullopt: no mask
@@ -57,11 +60,13 @@ struct Recording {
   std::vector<RecordedEvent> events;
 };
 
-// Reads one line. InvalidArgument says what is wrong and where.
+// Reads one line. Members that are not known here are ignored; InvalidArgument if the text is no
+// JSON, or names the first member that is missing or has a type or value that cannot be.
 absl::StatusOr<Recording> ParseRecording(const std::string& line);
 
-// Calls visit(line number, line) for every line of a file, plain or gzip. NotFound or
-// InvalidArgument.
+// Calls visit(line number, line) for every line of a file, plain or gzip, without its end. Stops at
+// the first error of visit. NotFound or InvalidArgument if the file cannot be read to its end, such
+// as a gzip file that was cut off.
 absl::Status ForEachLine(const std::string& path,
                          const std::function<absl::Status(int, const std::string&)>& visit);
 

@@ -130,14 +130,21 @@ class Replayer {
       : recording_(recording),
         live_(options.live),
         through_json_(options.through_json),
-        agreement_(agreement),
-        sums_(recording.node_allocatable.value_or(kube::Resources())) {}
+        agreement_(agreement) {
+    if (live_ && recording.node_allocatable) sums_.emplace(*recording.node_allocatable);
+  }
 
   absl::Status Run() {
     ASSIGN_OR_RETURN(state_, admission::StateFrom(recording_.node, recording_.device_order));
+    bool same = true;
     for (std::size_t i = 0; i < recording_.events.size(); ++i) {
-      if (!Step(recording_.events[i], static_cast<int>(i))) return absl::OkStatus();
-      if (through_json_) RETURN_IF_ERROR(PublishAndRead());
+      const RecordedEvent& event = recording_.events[i];
+      if (same) {
+        same = Step(event, static_cast<int>(i));
+        if (through_json_) RETURN_IF_ERROR(PublishAndRead());
+      } else if (event.kind == RecordedEvent::Kind::kAdd) {
+        ++agreement_.left_out;
+      }
     }
     return absl::OkStatus();
   }
@@ -167,10 +174,13 @@ class Replayer {
   }
 
   bool Add(const RecordedEvent& event, int index) {
-    if (live_ && !event.live) return true;
+    if (live_ && !event.live) {
+      ++agreement_.untold;
+      return true;
+    }
     admission::Verdict verdict = admission::Admit(state_, admission::MakeRequest(event.pod));
     RecordedVerdict ours = Describe(*state_.machine, verdict);
-    if (live_ && verdict.admitted()) ours.reason = sums_.Check(event.pod);
+    if (sums_ && verdict.admitted()) ours.reason = sums_->Check(event.pod);
     const bool refused_later = ours.admitted && !ours.reason.empty();
     if (refused_later) {
       ours.admitted = false;
@@ -183,7 +193,7 @@ class Replayer {
       admission::Remove(state_, event.pod.uid);
     } else if (ours.admitted) {
       admitted_[event.pod.uid] = &event.pod;
-      sums_.Add(event.pod);
+      if (sums_) sums_->Add(event.pod);
       if (!event.not_started) admission::Started(state_, event.pod);
     }
     return ours.admitted == theirs.admitted;
@@ -193,7 +203,7 @@ class Replayer {
     admission::Remove(state_, uid);
     const auto found = admitted_.find(uid);
     if (found == admitted_.end()) return;
-    sums_.Remove(*found->second);
+    if (sums_) sums_->Remove(*found->second);
     admitted_.erase(found);
   }
 
@@ -211,7 +221,7 @@ class Replayer {
     const bool shared =
         !ours.shared_cpus || !theirs.shared_cpus || ours.shared_cpus == theirs.shared_cpus;
     const bool cpus = verdict && shared && EqualIn(a, b, &RecordedContainer::cpus);
-    const bool memory = verdict && (live_ || EqualIn(a, b, &RecordedContainer::memory));
+    const bool memory = verdict && EqualIn(a, b, &RecordedContainer::memory);
     const bool devices = verdict && (theirs.ambiguous_devices ||
                                      PerNode(*state_.machine, a) == PerNode(*state_.machine, b));
     ++agreement_.events;
@@ -234,7 +244,7 @@ class Replayer {
   bool through_json_;
   Agreement& agreement_;
   admission::NodeState state_;
-  admission::NodeSums sums_;
+  std::optional<admission::NodeSums> sums_;  // live, and the node says its allocatable
   std::map<std::string, const kube::Pod*> admitted_;
 };
 

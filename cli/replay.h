@@ -17,10 +17,13 @@ struct Agreement {
   int cpus = 0;                          // exclusive CPUs of all containers, and the shared pool
   int memory = 0;                        // memory blocks
   int devices = 0;                       // how many devices of each set of NUMA nodes
+  int left_out = 0;                      // admissions after a verdict that differed: not compared
+  int untold = 0;                        // live only: without the running kubelet's word
   std::vector<std::string> differences;  // one text for each event that differs, in order
 
-  bool Admissions() const {  // what a scheduler needs to be right about
-    return verdicts == events && reasons == events && affinities == events;
+  // What a scheduler needs to be right about.
+  bool Admissions() const {
+    return verdicts == events && reasons == events && affinities == events && left_out == 0;
   }
 };
 
