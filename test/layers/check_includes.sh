@@ -16,7 +16,7 @@ kube: base
 placement: base hwinfo podresources kube
 agent: base hwinfo podresources kube placement
 scheduler: base hwinfo podresources kube placement
-cli: base hwinfo podresources kube placement agent scheduler
+cli: base hwinfo podresources kube placement scheduler
 demo: base hwinfo podresources kube placement agent scheduler cli proto
 test: base hwinfo podresources kube placement agent scheduler cli proto demo
 '
