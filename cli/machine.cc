@@ -87,7 +87,8 @@ class MachineReader {
     kubelet.cpu_policy = setting("cpuPolicy", kCpuPolicies, "static");
     kubelet.cpu_options = Options("cpuOptions", kCpuOptions);
     kubelet.memory_policy = setting("memoryPolicy", kMemoryPolicies, "None");
-    kubelet.reserved_cpus = top_.Find("reservedCPUs").Cpus();
+    const JsonReader reserved = top_.Find("reservedCPUs");
+    if (reserved.present()) kubelet.reserved_cpus = reserved.Cpus();
     adjacent_ = top_.Find("siblings").OneOf(kSiblings) == "adjacent";
   }
 
@@ -101,6 +102,10 @@ class MachineReader {
       options[name] = value.Word();
     });
     return options;
+  }
+
+  base::CpuSet ReservedCpus() const {
+    return machine_.node.kubelet.reserved_cpus.value_or(base::CpuSet());
   }
 
   // What all nodes must know of each other.
@@ -129,7 +134,7 @@ class MachineReader {
 
   void ReadCpus(const JsonReader& node, placement::NumaNodePlacement& numa) {
     numa.cpus = node.Find("cpus").Cpus();
-    numa.free_cpus = numa.cpus - *machine_.node.kubelet.reserved_cpus;
+    numa.free_cpus = numa.cpus - ReservedCpus();
     if (all_cpus_.Intersects(numa.cpus)) {
       node.Find("cpus").Fail(
           fmt::format("{} are on another NUMA node as well", (all_cpus_ & numa.cpus).ToString()));
@@ -213,7 +218,7 @@ class MachineReader {
   void ReadAllocatable() {
     kube::Resources& sums = machine_.allocatable;
     constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-    const base::CpuSet cpus = all_cpus_ - *machine_.node.kubelet.reserved_cpus;
+    const base::CpuSet cpus = all_cpus_ - ReservedCpus();
     sums[kube::kCpu] = cpus.empty() ? kNoLimit : std::int64_t{1000} * cpus.size();
     for (const placement::NumaNodePlacement& numa : machine_.node.numa_nodes) {
       for (const placement::NodeMemory& table : numa.memory) {
@@ -226,7 +231,7 @@ class MachineReader {
   }
 
   void CheckReservedCpus() {
-    const base::CpuSet strange = *machine_.node.kubelet.reserved_cpus - all_cpus_;
+    const base::CpuSet strange = ReservedCpus() - all_cpus_;
     if (strange.empty()) return;
     top_.Find("reservedCPUs").Fail(fmt::format("{} are on no NUMA node", strange.ToString()));
   }

@@ -16,6 +16,7 @@
 #include "kube/read_pod.h"
 #include "kube/yaml.h"
 #include "placement/decode.h"
+#include "scheduler/admission/coarse.h"
 
 namespace cli {
 namespace {
@@ -66,6 +67,17 @@ const Object* TemplateOf(const std::string& kind, const Object& object) {
              : Find(object, {"spec", "template"});
 }
 
+// The settings of a machine that no NodePlacement describes, as far as they are known.
+placement::KubeletFacts SettingsOf(const admission::Machine& machine) {
+  const admission::Settings& settings = machine.settings;
+  placement::KubeletFacts kubelet;
+  kubelet.topology_policy = kTopologyPolicies[static_cast<std::size_t>(settings.topology_policy)];
+  kubelet.topology_scope = kTopologyScopes[static_cast<std::size_t>(settings.topology_scope)];
+  kubelet.cpu_policy = settings.cpu_static ? "static" : "none";
+  kubelet.memory_policy = settings.memory_static ? "Static" : "None";
+  return kubelet;
+}
+
 // What one file is read for.
 enum class Wanted { kNodeAndPods, kNode, kPods };
 
@@ -95,8 +107,7 @@ class SceneReader {
           "{}: there is no node: no Machine, NodePlacement or NodeResourceTopology", file));
     }
     if (scene_.pods.empty()) return absl::InvalidArgumentError(file + ": there are no pods");
-    const absl::Status status =
-        node_->kind == "Machine" ? ReadMachine(node_->text) : ReadPlacement(node_->text);
+    const absl::Status status = ReadNode();
     if (!status.ok()) return At(node_->place, status);
     return std::move(scene_);
   }
@@ -116,7 +127,9 @@ class SceneReader {
     if (const Object* items = Find(object, "items"); kind.ends_with("List") && items != nullptr) {
       return AddItems(*items, kind.substr(0, kind.size() - 4), place);
     }
-    if (kind == "Machine" || kind == "NodePlacement") return AddNode(object, kind, place);
+    if (kind == "Machine" || kind == "NodePlacement" || kind == "NodeResourceTopology") {
+      return AddNode(object, kind, place);
+    }
     if (kind == "Pod") return AddPod(object, place);
     if (const Object* pod = TemplateOf(kind, object)) return AddTemplate(object, kind, *pod, place);
     scene_.notes.push_back(
@@ -137,11 +150,17 @@ class SceneReader {
 
   absl::Status AddNode(const Object& object, const std::string& kind, const std::string& place) {
     if (wanted_ == Wanted::kPods) return At(place, "is a node, and --node gives another");
-    if (node_) return At(place, fmt::format("is a second node; the first is {}", node_->place));
-    node_ = NodeText{.kind = kind,
-                     .name = Text(Find(object, {"metadata", "name"})),
-                     .text = Serialize(object),
-                     .place = place};
+    NodeText node{.kind = kind,
+                  .name = Text(Find(object, {"metadata", "name"})),
+                  .text = Serialize(object),
+                  .place = place};
+    // An agent's dry run prints both objects of its node: NodePlacement says more.
+    const bool both = node_ && node_->name == node.name && node_->kind != kind &&
+                      node_->kind != "Machine" && kind != "Machine";
+    if (node_ && !both) {
+      return At(place, fmt::format("is a second node; the first is {}", node_->place));
+    }
+    if (!node_ || kind == "NodePlacement") node_ = std::move(node);
     return absl::OkStatus();
   }
 
@@ -183,6 +202,11 @@ class SceneReader {
     return AddPod(object, place);
   }
 
+  absl::Status ReadNode() {
+    if (node_->kind == "Machine") return ReadMachine(node_->text);
+    return node_->kind == "NodePlacement" ? ReadPlacement(node_->text) : ReadTopology(node_->text);
+  }
+
   absl::Status ReadMachine(const std::string& text) {
     ASSIGN_OR_RETURN(DescribedMachine machine, ParseMachine(text));
     scene_.allocatable = std::move(machine.allocatable);
@@ -207,6 +231,39 @@ class SceneReader {
     scene_.node_name = node.node_name;
     scene_.kubelet = std::move(kubelet);
     return absl::OkStatus();
+  }
+
+  // Counts per NUMA node: what is not known is filled in, and said.
+  absl::Status ReadTopology(const std::string& text) {
+    ASSIGN_OR_RETURN(placement::NodeResourceTopology nrt,
+                     placement::ParseNodeResourceTopology(text));
+    if (settings_.cpu_policy || settings_.memory_policy || !settings_.cpu_options.empty()) {
+      return absl::InvalidArgumentError(
+          "a NodeResourceTopology does not tell enough to try another CPU or memory policy");
+    }
+    TryAttribute("policy", "topologyManagerPolicy", settings_.policy, nrt.attributes);
+    TryAttribute("scope", "topologyManagerScope", settings_.scope, nrt.attributes);
+    ASSIGN_OR_RETURN(admission::CoarseState coarse, admission::CoarseStateFrom(nrt));
+    scene_.node_name = nrt.name;
+    scene_.kubelet = SettingsOf(*coarse.state.machine);
+    scene_.state = std::move(coarse.state);
+    scene_.notes.push_back(
+        "a NodeResourceTopology has counts alone: ids of CPUs and devices are made up");
+    for (const base::Diagnostic& assumption : coarse.assumptions) {
+      const std::string& about = assumption.subject;
+      scene_.notes.push_back(about.empty() ? assumption.message
+                                           : fmt::format("{}: {}", about, assumption.message));
+    }
+    return absl::OkStatus();
+  }
+
+  void TryAttribute(const char* what, const char* name, const std::optional<std::string>& other,
+                    std::vector<placement::NrtAttribute>& attributes) {
+    if (!other) return;
+    auto own = std::ranges::find(attributes, name, &placement::NrtAttribute::name);
+    if (own == attributes.end()) own = attributes.insert(own, {.name = name, .value = ""});
+    Try(what, other, own->value);
+    std::ranges::sort(attributes);
   }
 
   // Another setting than the node's own.

@@ -60,7 +60,9 @@ int RunSimulate(const SimulateOptions& options, std::istream& in, std::ostream& 
   const Simulation simulation = Simulate(*std::move(scene));
   out << (options.output == OutputFormat::kJson ? ToJson(simulation)
                                                 : ToText(simulation, options.look));
-  return simulation.Count(SimulatedPod::Verdict::kRefused) == 0 ? kExitOk : kExitNo;
+  const int good = simulation.Count(SimulatedPod::Verdict::kAdmitted) +
+                   simulation.Count(SimulatedPod::Verdict::kAlreadyThere);
+  return std::cmp_equal(good, simulation.pods.size()) ? kExitOk : kExitNo;
 }
 
 }  // namespace cli

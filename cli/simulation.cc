@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scheduler/admission/admit.h"
+#include "scheduler/admission/explain.h"
 #include "scheduler/admission/node_sums.h"
 #include "scheduler/admission/request.h"
 
@@ -138,6 +139,12 @@ SimulatedContainer Describe(const admission::Machine& machine,
   return container;
 }
 
+std::string Sentence(std::string text) {
+  if (text.empty()) return text;
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text + ".";
+}
+
 class Simulator {
  public:
   explicit Simulator(Scene scene) : scene_(std::move(scene)) {
@@ -153,6 +160,11 @@ class Simulator {
     simulation.node_name = std::move(scene_.node_name);
     simulation.kubelet = std::move(scene_.kubelet);
     simulation.notes = std::move(scene_.notes);
+    if (!verified_) {
+      simulation.notes.push_back(
+          fmt::format("the prediction is not verified for kubelet {}",
+                      simulation.kubelet.version.empty() ? "unknown" : simulation.kubelet.version));
+    }
     return simulation;
   }
 
@@ -167,30 +179,40 @@ class Simulator {
       return outcome;
     }
     admission::NodeState& state = scene_.state;
-    admission::Verdict verdict = admission::Admit(state, admission::MakeRequest(pod));
-    outcome.reason = admission::KubeletReason(verdict);
-    if (verdict.admitted() && sums_) outcome.reason = sums_->Check(pod);
-    if (!outcome.reason.empty()) {
-      Refuse(pod, std::move(verdict), outcome);
+    const admission::Request request = admission::MakeRequest(pod);
+    admission::Verdict verdict = admission::Admit(state, request);
+    if (!verdict.verified_version) verified_ = false;
+    const std::string out_of = verdict.admitted() && sums_ ? sums_->Check(pod) : "";
+    if (!verdict.admitted()) {
+      outcome.verdict =
+          verdict.rejected() ? SimulatedPod::Verdict::kRefused : SimulatedPod::Verdict::kUnknown;
+      outcome.reason = admission::KubeletReason(verdict);
+      outcome.why = Sentence(admission::Explain(state, request, verdict).detail);
+      admission::Commit(pod.uid, std::move(verdict), state);
+    } else if (!out_of.empty()) {
+      // What the managers gave is free again for the next admission.
+      outcome.verdict = SimulatedPod::Verdict::kRefused;
+      outcome.reason = out_of;
+      outcome.why = Sentence(admission::ExplainOutOf(out_of).detail);
+      admission::Commit(pod.uid, std::move(verdict), state);
+      admission::Remove(state, pod.uid);
     } else {
       Accept(pod, std::move(verdict), outcome);
     }
     return outcome;
   }
 
-  // Where the later check refuses, what the managers gave is free again for the next admission.
-  void Refuse(const kube::Pod& pod, admission::Verdict verdict, SimulatedPod& outcome) {
-    outcome.verdict = SimulatedPod::Verdict::kRefused;
-    const bool later = verdict.admitted();
-    admission::Commit(pod.uid, std::move(verdict), scene_.state);
-    if (later) admission::Remove(scene_.state, pod.uid);
-  }
-
   void Accept(const kube::Pod& pod, admission::Verdict verdict, SimulatedPod& outcome) {
     admission::NodeState& state = scene_.state;
     const admission::Machine& machine = *state.machine;
+    bool preferred = true;
     for (const admission::ContainerVerdict& container : verdict.containers) {
       outcome.containers.push_back(Describe(machine, container));
+      preferred = preferred && container.preferred;
+    }
+    if (machine.settings.topology_policy == admission::TopologyPolicy::kBestEffort && !preferred) {
+      outcome.why =
+          "Not aligned as the pod's resources prefer; best-effort admits it all the same.";
     }
     outcome.devices_may_differ = verdict.ambiguous_devices;
     outcome.held =
@@ -202,6 +224,7 @@ class Simulator {
 
   Scene scene_;
   std::optional<admission::NodeSums> sums_;  // nullopt: not checked
+  bool verified_ = true;                     // every answer follows the kubelet's release exactly
 };
 
 }  // namespace

@@ -39,7 +39,8 @@ struct SimulatedContainer {
 };
 
 struct SimulatedPod {
-  enum class Verdict { kAdmitted, kRefused, kAlreadyThere };
+  // kUnknown: such a kubelet would not start, or has more NUMA nodes than can be predicted.
+  enum class Verdict { kAdmitted, kRefused, kAlreadyThere, kUnknown };
   std::string namespace_name;
   std::string name;
   Verdict verdict = Verdict::kAdmitted;

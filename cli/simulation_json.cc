@@ -16,6 +16,8 @@ const char* ToString(SimulatedPod::Verdict verdict) {
       return "Refused";
     case SimulatedPod::Verdict::kAlreadyThere:
       return "AlreadyThere";
+    case SimulatedPod::Verdict::kUnknown:
+      return "Unknown";
   }
   return "";
 }
@@ -34,6 +36,7 @@ class JsonReport {
     Number("pods", std::ssize(simulation.pods));
     Number("admitted", simulation.Count(SimulatedPod::Verdict::kAdmitted));
     Number("refused", simulation.Count(SimulatedPod::Verdict::kRefused));
+    Number("unknown", simulation.Count(SimulatedPod::Verdict::kUnknown));
     Number("alreadyThere", simulation.Count(SimulatedPod::Verdict::kAlreadyThere));
     out_.EndMap();
     out_.EndMap();

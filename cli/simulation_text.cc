@@ -127,6 +127,9 @@ class TextReport {
         canvas_.Text(
             {title, {"refused", Style::kBad}, {glyphs_.dot + Clean(pod.reason), Style::kBad}});
         break;
+      case SimulatedPod::Verdict::kUnknown:
+        canvas_.Text({title, {"not known", Style::kNote}});
+        break;
       case SimulatedPod::Verdict::kAlreadyThere:
         canvas_.Text({title, {"already there", Style::kNote}});
         break;
@@ -209,6 +212,8 @@ class TextReport {
          Style::kPlain},
         {fmt::format("{} refused", refused), refused > 0 ? Style::kBad : Style::kPlain}};
     if (there > 0) line.push_back({fmt::format(", {} already there", there), Style::kPlain});
+    const int unknown = simulation_.Count(SimulatedPod::Verdict::kUnknown);
+    if (unknown > 0) line.push_back({fmt::format(", {} not known", unknown), Style::kNote});
     canvas_.Text(line);
   }
 
