@@ -229,7 +229,7 @@ void ReadReservedCpus(const NodePlacement& node, Machine& machine) {
   }
 }
 
-void ReadMemory(const NodePlacement& node, Machine& machine) {
+absl::Status ReadMemory(const NodePlacement& node, Machine& machine) {
   std::set<std::string> types;
   for (const NumaNodePlacement& numa : node.numa_nodes) {
     for (const placement::NodeMemory& memory : numa.memory) types.insert(memory.type);
@@ -240,6 +240,10 @@ void ReadMemory(const NodePlacement& node, Machine& machine) {
   for (const NumaNodePlacement& numa : node.numa_nodes) {
     auto& row = machine.memory[static_cast<std::size_t>(PositionOf(machine.numa_ids, numa.id))];
     for (const placement::NodeMemory& memory : numa.memory) {
+      if (memory.allocatable > kMaxMemory) {
+        return absl::InvalidArgumentError(fmt::format("NUMA node {} cannot have {} bytes of {}",
+                                                      numa.id, memory.allocatable, memory.type));
+      }
       row[static_cast<std::size_t>(machine.MemoryType(memory.type))] = {
           .allocatable = std::max<std::int64_t>(memory.allocatable, 0), .present = true};
     }
@@ -251,6 +255,7 @@ void ReadMemory(const NodePlacement& node, Machine& machine) {
     for (const auto& row : machine.memory) parts.push_back(row[type].allocatable);
     machine.memory_reach.emplace_back(std::move(parts));
   }
+  return absl::OkStatus();
 }
 
 void AddDevice(const PlacedDevice& device, const Machine& machine, DeviceResource& resource) {
@@ -362,7 +367,7 @@ absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement&
   }
   ReadDistances(node, *machine);
   ReadReservedCpus(node, *machine);
-  ReadMemory(node, *machine);
+  RETURN_IF_ERROR(ReadMemory(node, *machine));
   RETURN_IF_ERROR(ReadDevices(node, order, *machine));
   return std::shared_ptr<const Machine>(std::move(machine));
 }

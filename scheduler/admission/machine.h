@@ -24,6 +24,9 @@ inline constexpr int kMaxNumaId = 63;
 // How many NUMA nodes the topology manager takes without max-allowable-numa-nodes.
 inline constexpr int kDefaultMaxNumaNodes = 8;
 
+// More bytes of one type than a NUMA node can have; sums over all nodes stay within 64 bits.
+inline constexpr std::int64_t kMaxMemory = std::int64_t{1} << 55;
+
 enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 enum class TopologyScope { kContainer, kPod };
 
@@ -151,8 +154,8 @@ struct Machine {
 using DeviceOrder = std::map<std::string, std::vector<std::string>>;
 
 // Builds the machine that a NodePlacement describes. InvalidArgument if it contradicts itself (a
-// CPU on two NUMA nodes, duplicate ids). A machine of more than 64 NUMA nodes has settings and a
-// limit, and no NUMA nodes.
+// CPU on two NUMA nodes, duplicate ids) or has an amount that cannot be. A machine of more than 64
+// NUMA nodes has settings and a limit, and no NUMA nodes.
 absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const placement::NodePlacement& node,
                                                             const DeviceOrder& order = {},
                                                             Grade grade = Grade::kExact);

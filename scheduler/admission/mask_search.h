@@ -53,7 +53,8 @@ class MaskSearch {
   bool Reachable(int size, int end) const {
     for (const Bound& bound : bounds_) {
       const std::int64_t most = bound.most_before[static_cast<std::size_t>(end)];
-      if (size == 0 ? bound.missing > 0 : (bound.missing + size - 1) / size > most) return false;
+      if (bound.missing <= 0) continue;
+      if (size == 0 || (bound.missing - 1) / size >= most) return false;
     }
     return true;
   }

@@ -16,6 +16,9 @@ using placement::NumaNodePlacement;
 using placement::PlacedContainer;
 using placement::PlacedPod;
 
+// Of one NUMA node; a count stays within an int for as long as one reads it back.
+constexpr int kMaxAssignments = 1'000'000;
+
 int PositionOf(const Machine& machine, int numa_id) {
   const auto found = std::ranges::lower_bound(machine.numa_ids, numa_id);
   return static_cast<int>(found - machine.numa_ids.begin());
@@ -40,7 +43,26 @@ int FindDevice(const DeviceResource& resource, const std::string& id) {
   return found == resource.devices.end() ? -1 : static_cast<int>(found - resource.devices.begin());
 }
 
-void ReadPool(const NodePlacement& node, NodeState& state) {
+absl::Status ReadNodeMemory(const NumaNodePlacement& numa, const Machine& machine,
+                            Pool::NodeMemory& memory) {
+  memory.assignments = numa.memory_assignments.value_or(0);
+  if (memory.assignments < 0 || memory.assignments > kMaxAssignments) {
+    return absl::InvalidArgumentError(
+        fmt::format("NUMA node {} cannot have {} memory assignments", numa.id, memory.assignments));
+  }
+  if (numa.memory_group) memory.group = machine.FromIds(*numa.memory_group);
+  for (const placement::NodeMemory& table : numa.memory) {
+    if (!table.free) continue;
+    if (*table.free < 0 || *table.free > kMaxMemory) {
+      return absl::InvalidArgumentError(fmt::format("NUMA node {} cannot have {} bytes of {} free",
+                                                    numa.id, *table.free, table.type));
+    }
+    memory.free[At(machine.MemoryType(table.type))] = *table.free;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPool(const NodePlacement& node, NodeState& state) {
   const Machine& machine = *state.machine;
   for (const NumaNodePlacement& numa : node.numa_nodes) {
     const int position = PositionOf(machine, numa.id);
@@ -48,12 +70,7 @@ void ReadPool(const NodePlacement& node, NodeState& state) {
       state.pool.cpus -= machine.cpu.in_numa[At(position)];
       state.pool.cpus |= ToBits(*numa.free_cpus, machine.cpu) - machine.reserved_cpus;
     }
-    Pool::NodeMemory& memory = state.pool.memory[At(position)];
-    memory.assignments = numa.memory_assignments.value_or(0);
-    if (numa.memory_group) memory.group = machine.FromIds(*numa.memory_group);
-    for (const placement::NodeMemory& table : numa.memory) {
-      if (table.free) memory.free[At(machine.MemoryType(table.type))] = *table.free;
-    }
+    RETURN_IF_ERROR(ReadNodeMemory(numa, machine, state.pool.memory[At(position)]));
   }
   for (const placement::PlacedDevice& device : node.devices) {
     if (device.healthy) continue;
@@ -61,6 +78,7 @@ void ReadPool(const NodePlacement& node, NodeState& state) {
     const int position = FindDevice(machine.devices[At(resource)], device.id);
     if (position >= 0) state.pool.devices[At(resource)].healthy.Clear(position);
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Machine& machine) {
@@ -72,6 +90,10 @@ absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Mach
     if (type < 0) {
       return absl::InvalidArgumentError(
           fmt::format("container {} holds {}, which no NUMA node has", container.name, block.type));
+    }
+    if (block.bytes < 0) {
+      return absl::InvalidArgumentError(fmt::format("container {} cannot hold {} bytes of {}",
+                                                    container.name, block.bytes, block.type));
     }
     holding.memory.push_back({type, machine.FromIds(block.numa_nodes), block.bytes});
   }
@@ -145,7 +167,7 @@ absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder
   ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order, grade));
   NodeState state = EmptyState(std::move(machine));
   if (state.machine->numa_ids.empty()) return state;
-  ReadPool(node, state);
+  RETURN_IF_ERROR(ReadPool(node, state));
   for (const PlacedPod& pod : node.pods) {
     std::vector<Holding>& holdings = state.pods[pod.uid];
     for (const PlacedContainer& container : pod.containers) {
