@@ -121,8 +121,7 @@ TEST(PeerMisprediction, Row15ABurstIsChargedWhereEachPodGoes) {
 TEST(PeerMisprediction, Row17NumaIdsNeedNotBeDense) {
   Scene scene({.numa = {{.id = 0, .taken_cpus = 14}, {.id = 8, .cpus = 0}, {.id = 63}}});
   EXPECT_EQ(scene.Add("p", "4 CPU 1Gi"), "admitted on 63");
-  EXPECT_EQ(StateFrom(NodeOf({.numa = {{.id = 0}, {.id = 64}}})).status().code(),
-            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Scene({.numa = {{.id = 0}, {.id = 64}}}).Ask("4 CPU 1Gi"), "KubeletCannot");
 }
 
 TEST(PeerMisprediction, Row19AVictimsSidecarGivesItsDeviceBack) {
