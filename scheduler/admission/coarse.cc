@@ -319,7 +319,7 @@ class Reading {
       }
       if (!group.cores.empty()) numa.core_groups.push_back(std::move(group));
     }
-    placement_.kubelet.reserved_cpus = std::move(reserved);
+    if (!reserved.empty()) placement_.kubelet.reserved_cpus = std::move(reserved);
     return absl::OkStatus();
   }
   int SocketOf(std::size_t zone) const {

@@ -29,8 +29,7 @@ struct CoarseState {
 // What the object lacks is never a reason to refuse a pod: a resource that no zone lists is not
 // aligned. NotFound if the object says too little for any verdict (no zone of a NUMA node, no
 // policy of the topology manager), InvalidArgument if it contradicts itself beyond repair (a zone
-// or a resource twice, more CPUs or devices than a node can have), ResourceExhausted as of
-// BuildMachine. Pure.
+// or a resource twice, more CPUs or devices than a node can have). Pure.
 absl::StatusOr<CoarseState> CoarseStateFrom(const placement::NodeResourceTopology& nrt,
                                             const NodeFacts& node = {});
 

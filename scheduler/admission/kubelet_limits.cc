@@ -172,6 +172,7 @@ bool AsksForMemory(const Request& request) {
 // A table that is missing is a nil pointer. One of "memory" the kubelet always has, and a node of
 // which no table was told is unknown.
 bool LacksTable(const Machine& machine, int node, const Wants& wants) {
+  if (machine.grade == Grade::kCoarse) return false;  // its tables are invented
   const std::vector<Machine::NodeMemory>& tables = machine.memory[At(node)];
   if (std::ranges::none_of(tables, &Machine::NodeMemory::present)) return false;
   return wants.unknown_memory || std::ranges::any_of(wants.memory, [&](const auto& want) {
