@@ -319,6 +319,7 @@ class Reading {
       }
       if (!group.cores.empty()) numa.core_groups.push_back(std::move(group));
     }
+    // Zones that say nothing of reserved CPUs do not say that there are none.
     if (!reserved.empty()) placement_.kubelet.reserved_cpus = std::move(reserved);
     return absl::OkStatus();
   }

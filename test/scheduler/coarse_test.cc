@@ -276,6 +276,13 @@ TEST(CoarseState, SaysThatNumaNodesAbove63AreBeyondTheKubelet) {
   EXPECT_EQ(coarse.state.machine->limit, Limit::kNumaIdAbove63);
 }
 
+TEST(CoarseState, DoesNotTakeSilenceOnReservedCpusForNone) {
+  ASSERT_OK_AND_ASSIGN(
+      const CoarseState coarse,
+      CoarseStateFrom(Published("restricted", {Zone("node-0", {{kube::kCpu, 4, 4, 4}})})));
+  EXPECT_EQ(coarse.state.machine->limit, Limit::kNone);
+}
+
 TEST(CoarseState, AllowsAsManyNumaNodesAsAKubeletRunsWith) {
   std::vector<NrtZone> zones;
   for (int id = 0; id < 12; ++id) zones.push_back(Zone("node-" + std::to_string(id), {}));
