@@ -250,9 +250,9 @@ class SceneReader {
     scene_.notes.push_back(
         "a NodeResourceTopology has counts alone: ids of CPUs and devices are made up");
     for (const base::Diagnostic& assumption : coarse.assumptions) {
-      const std::string& about = assumption.subject;
-      scene_.notes.push_back(about.empty() ? assumption.message
-                                           : fmt::format("{}: {}", about, assumption.message));
+      scene_.notes.push_back(fmt::format("{}{}{}: {}", assumption.code,
+                                         assumption.subject.empty() ? "" : " ", assumption.subject,
+                                         assumption.message));
     }
     return absl::OkStatus();
   }

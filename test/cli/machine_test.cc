@@ -43,6 +43,7 @@ TEST(ParseMachine, NeedsNothingButItsNumaNodes) {
   EXPECT_EQ(kubelet.topology_scope, "container");
   EXPECT_EQ(kubelet.cpu_policy, "static");
   EXPECT_EQ(kubelet.memory_policy, "None");
+  EXPECT_EQ(kubelet.reserved_cpus, std::nullopt);
   ASSERT_EQ(machine.node.numa_nodes.size(), 2U);
   const NumaNodePlacement& second = machine.node.numa_nodes[1];
   EXPECT_EQ(second.id, 1);

@@ -126,10 +126,10 @@ TEST(Simulate, KnowsThePodsThatANodePlacementHolds) {
     "metadata": {"name": "n"}, "status": {
       "kubelet": {"version": "v1.37.2",
                   "topologyManager": {"policy": "single-numa-node", "scope": "container"},
-                  "cpuManager": {"policy": "static", "reservedCPUs": ""},
+                  "cpuManager": {"policy": "static", "reservedCPUs": "4"},
                   "memoryManager": {"policy": "None"}},
-      "numaNodes": [{"id": 0, "cpus": "0-3", "freeCPUs": "2-3",
-                     "coreGroups": [{"socket": 0, "l3": 0, "cores": "0 1 2 3"}]}],
+      "numaNodes": [{"id": 0, "cpus": "0-4", "freeCPUs": "2-3",
+                     "coreGroups": [{"socket": 0, "l3": 0, "cores": "0 1 2 3 4"}]}],
       "knownPods": ["u1", "u2"],
       "pods": [{"namespace": "x", "name": "there", "uid": "u1",
                 "containers": [{"name": "main", "cpus": "0-1"}]}]}})";
@@ -142,6 +142,59 @@ TEST(Simulate, KnowsThePodsThatANodePlacementHolds) {
   EXPECT_THAT(result.out, HasSubstr("there  already there\n"));
   EXPECT_THAT(result.out, HasSubstr("2 CPUs 2-3 on 0\n"));
   EXPECT_THAT(result.out, HasSubstr("1 admitted, 0 refused, 1 already there\n"));
+}
+
+const std::string kTopology = R"({"apiVersion": "topology.node.k8s.io/v1alpha2",
+  "kind": "NodeResourceTopology", "metadata": {"name": "n"},
+  "attributes": [{"name": "topologyManagerPolicy", "value": "single-numa-node"},
+                 {"name": "topologyManagerScope", "value": "pod"}],
+  "zones": [
+    {"name": "node-0", "type": "Node",
+     "resources": [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": "1"}]},
+    {"name": "node-1", "type": "Node",
+     "resources": [{"name": "cpu", "capacity": "4", "allocatable": "4", "available": "3"}]}]})";
+
+TEST(Simulate, PredictsFromTheCountsOfANodeResourceTopologyAndSaysSo) {
+  const std::string pods =
+      PodWith("fits", "cpu: 3, memory: 1Gi") + PodWith("wide", "cpu: 2, memory: 1Gi");
+  const Result result = RunOn(kTopology + "\n---\n" + pods);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("topology single-numa-node · scope pod"));
+  EXPECT_THAT(result.out, HasSubstr("has counts alone"));
+  EXPECT_THAT(result.out, HasSubstr("fits  admitted · NUMA node 1\n"));
+  EXPECT_THAT(result.out, HasSubstr("wide  refused · TopologyAffinityError\n"));
+  SimulateOptions options;
+  options.settings.policy = "none";
+  EXPECT_THAT(RunOn(kTopology + "\n---\n" + pods, options).out,
+              HasSubstr("policy none is tried; the node's own is single-numa-node"));
+  options.settings.memory_policy = "Static";
+  ExpectWrong(RunOn(kTopology + "\n---\n" + pods, options), "does not tell enough to try");
+}
+
+TEST(Simulate, ExplainsARefusalInASentence) {
+  const Result result =
+      RunOn(kMachine + PodWith("wide", "cpu: 4, memory: 1Gi, example.com/gpu: 1") +
+            PodWith("again", "cpu: 1, memory: 1Gi, example.com/gpu: 1"));
+  EXPECT_THAT(
+      result.out,
+      HasSubstr("again  refused · TopologyAffinityError\n  Container main: no GPU is free"));
+}
+
+TEST(Simulate, HasNoAnswerWhereTheKubeletWouldNotStart) {
+  const Result result =
+      RunOn("{kind: Machine, reservedCPUs: \"\", numaNodes: [{cpus: 0-3}]}\n---\n" +
+            PodWith("a", "cpu: 2, memory: 1Gi"));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("a  not known\n  The kubelet would not start"));
+  EXPECT_THAT(result.out, HasSubstr("0 admitted, 0 refused, 1 not known\n"));
+}
+
+TEST(Simulate, SaysWhereItIsNotVerifiedForTheKubeletsRelease) {
+  const std::string pod = PodWith("a", "cpu: 2, memory: 1Gi");
+  EXPECT_THAT(RunOn(kMachine + pod).out, Not(HasSubstr("not verified")));
+  EXPECT_THAT(
+      RunOn("{kind: Machine, kubeletVersion: v1.99.0, numaNodes: [{cpus: 0-3}]}\n---\n" + pod).out,
+      HasSubstr("the prediction is not verified for kubelet v1.99.0\n"));
 }
 
 TEST(Simulate, ReadsListsAndTemplatesAndSaysWhatItLeavesOut) {
