@@ -54,7 +54,8 @@ RecordedContainer Describe(const admission::Machine& machine,
 }
 
 // Our verdict in the recording's words.
-RecordedVerdict Describe(const admission::Machine& machine, const admission::Verdict& verdict) {
+RecordedVerdict Describe(const admission::NodeState& state, const admission::Verdict& verdict) {
+  const admission::Machine& machine = *state.machine;
   RecordedVerdict words;
   words.admitted = verdict.admitted();
   words.reason = admission::KubeletReason(verdict);
@@ -69,6 +70,13 @@ RecordedVerdict Describe(const admission::Machine& machine, const admission::Ver
   if (!machine.settings.cpu_static) return words;
   admission::Bits shared = verdict.after.cpus;
   if (!machine.settings.strict_cpu_reservation) shared |= machine.reserved_cpus;
+  // On uneven machines a container may have got a reserved CPU.
+  for (const auto& [uid, holdings] : state.pods) {
+    for (const admission::Holding& holding : holdings) shared -= holding.cpus;
+  }
+  for (const admission::ContainerVerdict& container : verdict.containers) {
+    shared -= container.holding.cpus;
+  }
   words.shared_cpus = ToCpuSet(shared);
   return words;
 }
@@ -121,6 +129,7 @@ std::string Text(const RecordedVerdict& verdict) {
       text += fmt::format(", {} {}", resource, fmt::join(ids, " "));
     }
   }
+  if (verdict.shared_cpus) text += fmt::format("; shared \"{}\"", verdict.shared_cpus->ToString());
   return text;
 }
 
@@ -179,7 +188,7 @@ class Replayer {
       return true;
     }
     admission::Verdict verdict = admission::Admit(state_, admission::MakeRequest(event.pod));
-    RecordedVerdict ours = Describe(*state_.machine, verdict);
+    RecordedVerdict ours = Describe(state_, verdict);
     if (sums_ && verdict.admitted()) ours.reason = sums_->Check(event.pod);
     const bool refused_later = ours.admitted && !ours.reason.empty();
     if (refused_later) {
