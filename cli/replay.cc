@@ -33,8 +33,9 @@ std::optional<base::NumaMask> Affinity(const admission::Machine& machine, bool h
   return has ? std::optional(machine.ToIds(mask)) : std::nullopt;
 }
 
-RecordedContainer Describe(const admission::Machine& machine,
+RecordedContainer Describe(const admission::NodeState& state,
                            const admission::ContainerVerdict& container) {
+  const admission::Machine& machine = *state.machine;
   RecordedContainer words;
   words.name = container.name;
   words.affinity = Affinity(machine, container.has_affinity, container.affinity);
@@ -46,9 +47,8 @@ RecordedContainer Describe(const admission::Machine& machine,
                             .numa_nodes = machine.ToIds(block.nodes)});
   }
   for (const auto& [resource, bits] : container.holding.devices) {
-    const admission::DeviceResource& facts = machine.devices[At(resource)];
-    std::vector<std::string>& ids = words.devices[facts.name];
-    bits.ForEach([&](int device) { ids.push_back(facts.devices[At(device)].id); });
+    std::vector<std::string>& ids = words.devices[machine.devices[At(resource)].name];
+    bits.ForEach([&](int device) { ids.push_back((*state.device_ids)[At(resource)][At(device)]); });
   }
   return words;
 }
@@ -65,7 +65,7 @@ RecordedVerdict Describe(const admission::NodeState& state, const admission::Ver
     return words;
   }
   for (const admission::ContainerVerdict& container : verdict.containers) {
-    words.containers.push_back(Describe(machine, container));
+    words.containers.push_back(Describe(state, container));
   }
   if (!machine.settings.cpu_static) return words;
   admission::Bits shared = verdict.after.cpus;
@@ -83,8 +83,9 @@ RecordedVerdict Describe(const admission::NodeState& state, const admission::Ver
 
 // How many devices of each resource and set of NUMA nodes: which of several alike a plugin gives is
 // its own affair.
-std::map<std::string, int> PerNode(const admission::Machine& machine,
+std::map<std::string, int> PerNode(const admission::NodeState& state,
                                    const std::vector<RecordedContainer>& containers) {
+  const admission::Machine& machine = *state.machine;
   std::map<std::string, int> counts;
   for (const RecordedContainer& container : containers) {
     for (const auto& [resource, ids] : container.devices) {
@@ -92,8 +93,9 @@ std::map<std::string, int> PerNode(const admission::Machine& machine,
       if (position < 0) continue;
       const std::vector<admission::Device>& all = machine.devices[At(position)].devices;
       for (const std::string& id : ids) {
-        const auto found = std::ranges::find(all, id, &admission::Device::id);
-        const std::string nodes = found == all.end() ? "?" : machine.ToIds(found->nodes).ToString();
+        const int device = admission::FindDevice(state, position, id);
+        const std::string nodes =
+            device < 0 ? "?" : machine.ToIds(all[At(device)].nodes).ToString();
         ++counts[fmt::format("{} {} on {}", container.name, resource, nodes)];
       }
     }
@@ -231,8 +233,8 @@ class Replayer {
         !ours.shared_cpus || !theirs.shared_cpus || ours.shared_cpus == theirs.shared_cpus;
     const bool cpus = verdict && shared && EqualIn(a, b, &RecordedContainer::cpus);
     const bool memory = verdict && EqualIn(a, b, &RecordedContainer::memory);
-    const bool devices = verdict && (theirs.ambiguous_devices ||
-                                     PerNode(*state_.machine, a) == PerNode(*state_.machine, b));
+    const bool devices =
+        verdict && (theirs.ambiguous_devices || PerNode(state_, a) == PerNode(state_, b));
     ++agreement_.events;
     agreement_.verdicts += verdict ? 1 : 0;
     agreement_.reasons += reason ? 1 : 0;

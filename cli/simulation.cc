@@ -111,8 +111,9 @@ std::vector<Share> WithoutEmpty(std::vector<Share> shares) {
   return shares;
 }
 
-SimulatedContainer Describe(const admission::Machine& machine,
+SimulatedContainer Describe(const admission::NodeState& state,
                             const admission::ContainerVerdict& verdict) {
+  const admission::Machine& machine = *state.machine;
   SimulatedContainer container;
   container.name = verdict.name;
   if (verdict.has_affinity) container.affinity = machine.ToIds(verdict.affinity);
@@ -130,7 +131,7 @@ SimulatedContainer Describe(const admission::Machine& machine,
     const admission::DeviceResource& resource = machine.devices[At(position)];
     SimulatedDevices devices{.resource = resource.name, .ids = {}, .nodes = {}};
     bits.ForEach([&](int device) {
-      devices.ids.push_back(resource.devices[At(device)].id);
+      devices.ids.push_back((*state.device_ids)[At(position)][At(device)]);
       devices.nodes |= machine.ToIds(resource.devices[At(device)].nodes);
     });
     std::ranges::sort(devices.ids);
@@ -207,7 +208,7 @@ class Simulator {
     const admission::Machine& machine = *state.machine;
     bool preferred = true;
     for (const admission::ContainerVerdict& container : verdict.containers) {
-      outcome.containers.push_back(Describe(machine, container));
+      outcome.containers.push_back(Describe(state, container));
       preferred = preferred && container.preferred;
     }
     if (machine.settings.topology_policy == admission::TopologyPolicy::kBestEffort && !preferred) {

@@ -78,7 +78,7 @@ Request WithoutInitContainers(Request request, int container) {
 }
 
 NodeState Empty(const NodeState& state) {
-  NodeState empty = EmptyState(state.machine);
+  NodeState empty = EmptyState({state.machine, state.device_ids});
   for (std::size_t i = 0; i < empty.pool.devices.size(); ++i) {
     empty.pool.devices[i].healthy = state.pool.devices[i].healthy;
   }

@@ -258,60 +258,67 @@ absl::Status ReadMemory(const NodePlacement& node, Machine& machine) {
   return absl::OkStatus();
 }
 
-void AddDevice(const PlacedDevice& device, const Machine& machine, DeviceResource& resource) {
-  resource.devices.push_back({.id = device.id,
-                              .nodes = machine.FromIds(device.numa_nodes),
-                              .has_topology = !device.numa_nodes.empty() || device.unknown_node});
+// The devices of one resource, in the plugin's order.
+std::vector<const PlacedDevice*> InOrder(std::vector<const PlacedDevice*> devices,
+                                         const DeviceOrder& order) {
+  const auto wanted = order.find(devices.front()->resource);
+  const auto rank = [&](const std::string& id) {
+    if (wanted == order.end()) return std::size_t{0};
+    return static_cast<std::size_t>(std::ranges::find(wanted->second, id) - wanted->second.begin());
+  };
+  std::ranges::sort(devices, {}, [&](const PlacedDevice* device) {
+    return std::tuple<std::size_t, const base::NumaMask&, const std::string&>(
+        rank(device->id), device->numa_nodes, device->id);
+  });
+  return devices;
 }
 
-void Finish(const DeviceOrder& order, const Machine& machine, DeviceResource& resource) {
-  const auto wanted = order.find(resource.name);
-  const auto rank = [&](const Device& device) {
-    if (wanted == order.end()) return std::size_t{0};
-    return static_cast<std::size_t>(std::ranges::find(wanted->second, device.id) -
-                                    wanted->second.begin());
-  };
-  std::ranges::stable_sort(resource.devices, [&](const Device& a, const Device& b) {
-    return std::tuple(rank(a), a.id) < std::tuple(rank(b), b.id);
-  });
-  resource.without_topology = Bits(static_cast<int>(resource.devices.size()));
-  for (std::size_t i = 0; i < resource.devices.size(); ++i) {
-    const Device& device = resource.devices[i];
+DeviceResource BuildResource(const std::vector<const PlacedDevice*>& devices,
+                             const Machine& machine) {
+  const int count = static_cast<int>(devices.size());
+  DeviceResource resource;
+  resource.name = devices.front()->resource;
+  resource.without_topology = Bits(count);
+  resource.on_node.assign(machine.numa_ids.size(), Bits(count));
+  for (int i = 0; i < count; ++i) {
+    const PlacedDevice& placed = *devices[At(i)];
+    const Device device{.nodes = machine.FromIds(placed.numa_nodes),
+                        .has_topology = !placed.numa_nodes.empty() || placed.unknown_node};
     resource.aligned = resource.aligned || device.has_topology;
     resource.nodes |= device.nodes;
-    if (!device.has_topology) resource.without_topology.Set(static_cast<int>(i));
+    resource.one_node_each = resource.one_node_each && std::popcount(device.nodes) <= 1;
+    if (!device.has_topology) resource.without_topology.Set(i);
+    for (Mask rest = device.nodes; rest != 0; rest &= rest - 1) {
+      resource.on_node[At(std::countr_zero(rest))].Set(i);
+    }
+    resource.devices.push_back(device);
   }
   if (resource.nodes == 0) resource.nodes = machine.all_nodes;
-  resource.on_node.assign(machine.numa_ids.size(), Bits(static_cast<int>(resource.devices.size())));
-  for (std::size_t i = 0; i < resource.devices.size(); ++i) {
-    const Mask nodes = resource.devices[i].nodes;
-    resource.one_node_each = resource.one_node_each && std::popcount(nodes) <= 1;
-    for (Mask rest = nodes; rest != 0; rest &= rest - 1) {
-      resource.on_node[At(std::countr_zero(rest))].Set(static_cast<int>(i));
-    }
-  }
   std::vector<std::int64_t> parts;
-  for (const Bits& devices : resource.on_node) parts.push_back(devices.Count());
+  for (const Bits& on : resource.on_node) parts.push_back(on.Count());
   resource.reach = Reach(std::move(parts));
+  return resource;
 }
 
-absl::Status ReadDevices(const NodePlacement& node, const DeviceOrder& order, Machine& machine) {
-  std::map<std::string, DeviceResource> by_name;
+absl::StatusOr<DeviceIds> ReadDevices(const NodePlacement& node, const DeviceOrder& order,
+                                      Machine& machine) {
+  std::map<std::string, std::vector<const PlacedDevice*>> by_name;
   std::set<std::pair<std::string, std::string>> seen;
   for (const PlacedDevice& device : node.devices) {
     if (!seen.insert({device.resource, device.id}).second) {
       return absl::InvalidArgumentError(
           fmt::format("device {} of {} is listed twice", device.id, device.resource));
     }
-    DeviceResource& resource = by_name[device.resource];
-    resource.name = device.resource;
-    AddDevice(device, machine, resource);
+    by_name[device.resource].push_back(&device);
   }
-  for (auto& [name, resource] : by_name) {
-    Finish(order, machine, resource);
-    machine.devices.push_back(std::move(resource));
+  DeviceIds ids;
+  for (auto& [name, listed] : by_name) {
+    const std::vector<const PlacedDevice*> devices = InOrder(std::move(listed), order);
+    machine.devices.push_back(BuildResource(devices, machine));
+    std::vector<std::string>& own = ids.emplace_back();
+    for (const PlacedDevice* device : devices) own.push_back(device->id);
   }
-  return absl::OkStatus();
+  return ids;
 }
 
 }  // namespace
@@ -351,8 +358,15 @@ Mask Machine::FromIds(const base::NumaMask& ids) const {
   return mask;
 }
 
-absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement& node,
-                                                            const DeviceOrder& order, Grade grade) {
+std::shared_ptr<const Machine> Machines::Share(std::shared_ptr<const Machine> machine) {
+  for (const std::shared_ptr<const Machine>& kind : kinds_) {
+    if (*kind == *machine) return kind;
+  }
+  return kinds_.emplace_back(std::move(machine));
+}
+
+absl::StatusOr<MachineWithIds> BuildMachine(const NodePlacement& node, const DeviceOrder& order,
+                                            Grade grade) {
   auto machine = std::make_shared<Machine>();
   machine->grade = grade;
   machine->settings = ReadSettings(node.kubelet);
@@ -363,13 +377,13 @@ absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const NodePlacement&
   ReadLimits(node.kubelet, *machine);
   if (too_many) {
     machine->numa_ids.clear();
-    return std::shared_ptr<const Machine>(std::move(machine));
+    return MachineWithIds{std::move(machine), std::make_shared<const DeviceIds>()};
   }
   ReadDistances(node, *machine);
   ReadReservedCpus(node, *machine);
   RETURN_IF_ERROR(ReadMemory(node, *machine));
-  RETURN_IF_ERROR(ReadDevices(node, order, *machine));
-  return std::shared_ptr<const Machine>(std::move(machine));
+  ASSIGN_OR_RETURN(DeviceIds ids, ReadDevices(node, order, *machine));
+  return MachineWithIds{std::move(machine), std::make_shared<const DeviceIds>(std::move(ids))};
 }
 
 }  // namespace scheduler::admission

@@ -61,6 +61,7 @@ class Reach {
 
   // The smallest number of nodes whose parts sum up to `need`; `otherwise` if all together do not.
   int Width(std::int64_t need, int otherwise) const;
+  bool operator==(const Reach&) const = default;
 
  private:
   std::vector<std::int64_t> most_;  // the sum of the largest 1, 2, … parts
@@ -75,6 +76,7 @@ struct CpuTopology {
     int socket = -1;
     int core = -1;
     int uncore = -1;
+    bool operator==(const Place&) const = default;
   };
   int cpu_slots = 0;         // highest CPU id + 1: the length of all Bits here
   std::vector<Place> place;  // by CPU id; numa is -1 where there is no such CPU
@@ -95,13 +97,14 @@ struct CpuTopology {
   int numa_nodes = 0;  // with CPUs
   int sockets() const { return static_cast<int>(in_socket.size()); }
   bool numa_first() const { return sockets() >= numa_nodes; }
+  bool operator==(const CpuTopology&) const = default;
 };
 
 // One device as its plugin announced it.
 struct Device {
-  std::string id;
   Mask nodes = 0;             // NUMA nodes of the machine that it names
   bool has_topology = false;  // it names some node, known or not
+  bool operator==(const Device&) const = default;
 };
 
 struct DeviceResource {
@@ -113,7 +116,12 @@ struct DeviceResource {
   std::vector<Bits> on_node;  // by NUMA position: the devices that name it
   bool one_node_each = true;  // no device names several NUMA nodes
   Reach reach;                // exact only with one_node_each
+  bool operator==(const DeviceResource&) const = default;
 };
+
+// The ids of the devices, by position in Machine::devices and in DeviceResource::devices. Nodes
+// that are alike differ in these alone.
+using DeviceIds = std::vector<std::vector<std::string>>;
 
 // What does not change from pod to pod: hardware, devices, settings. Immutable once built; shared
 // by all states of a node, and by nodes that are alike.
@@ -137,6 +145,7 @@ struct Machine {
   struct NodeMemory {
     std::int64_t allocatable = 0;
     bool present = false;  // the kubelet has a table of this type for the node
+    bool operator==(const NodeMemory&) const = default;
   };
   std::vector<std::vector<NodeMemory>> memory;  // by NUMA position, then by type
   std::vector<Reach> memory_reach;              // by type
@@ -147,17 +156,34 @@ struct Machine {
   int FindResource(const std::string& name) const;  // position in devices, -1 if there is none
   base::NumaMask ToIds(Mask mask) const;
   Mask FromIds(const base::NumaMask& ids) const;  // ids that the machine lacks are left out
+  bool operator==(const Machine&) const = default;
 };
 
-// Order of preference of a plugin's devices, by resource; ids that are missing come last, by id.
-// Not visible on a live node.
+// Lets nodes that are alike share one machine: thousands of nodes are of a few kinds. Not
+// thread-safe.
+class Machines {
+ public:
+  // A machine equal to this one: this one, if there is none yet.
+  std::shared_ptr<const Machine> Share(std::shared_ptr<const Machine> machine);
+
+ private:
+  std::vector<std::shared_ptr<const Machine>> kinds_;
+};
+
+// Order of preference of a plugin's devices, by resource; ids that are missing come last, by NUMA
+// node and id. Not visible on a live node.
 using DeviceOrder = std::map<std::string, std::vector<std::string>>;
+
+struct MachineWithIds {
+  std::shared_ptr<const Machine> machine;
+  std::shared_ptr<const DeviceIds> device_ids;
+};
 
 // Builds the machine that a NodePlacement describes. InvalidArgument if it contradicts itself (a
 // CPU on two NUMA nodes, duplicate ids) or has an amount that cannot be. A machine of more than 64
 // NUMA nodes has settings and a limit, and no NUMA nodes.
-absl::StatusOr<std::shared_ptr<const Machine>> BuildMachine(const placement::NodePlacement& node,
-                                                            const DeviceOrder& order = {},
-                                                            Grade grade = Grade::kExact);
+absl::StatusOr<MachineWithIds> BuildMachine(const placement::NodePlacement& node,
+                                            const DeviceOrder& order = {},
+                                            Grade grade = Grade::kExact);
 
 }  // namespace scheduler::admission

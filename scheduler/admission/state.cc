@@ -38,11 +38,6 @@ base::CpuSet ToCpuSet(const Bits& bits) {
   return cpus;
 }
 
-int FindDevice(const DeviceResource& resource, const std::string& id) {
-  const auto found = std::ranges::find(resource.devices, id, &Device::id);
-  return found == resource.devices.end() ? -1 : static_cast<int>(found - resource.devices.begin());
-}
-
 absl::Status ReadNodeMemory(const NumaNodePlacement& numa, const Machine& machine,
                             Pool::NodeMemory& memory) {
   memory.assignments = numa.memory_assignments.value_or(0);
@@ -75,13 +70,14 @@ absl::Status ReadPool(const NodePlacement& node, NodeState& state) {
   for (const placement::PlacedDevice& device : node.devices) {
     if (device.healthy) continue;
     const int resource = machine.FindResource(device.resource);  // built from the same list
-    const int position = FindDevice(machine.devices[At(resource)], device.id);
+    const int position = FindDevice(state, resource, device.id);
     if (position >= 0) state.pool.devices[At(resource)].healthy.Clear(position);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Machine& machine) {
+absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const NodeState& state) {
+  const Machine& machine = *state.machine;
   Holding holding;
   holding.container = container.name;
   holding.cpus = ToBits(container.cpus, machine.cpu);
@@ -102,7 +98,7 @@ absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Mach
     if (resource < 0) continue;  // no plugin announces it any more: nothing can be given out
     Bits bits(static_cast<int>(machine.devices[At(resource)].devices.size()));
     for (const std::string& id : held.ids) {
-      const int device = FindDevice(machine.devices[At(resource)], id);
+      const int device = FindDevice(state, resource, id);
       if (device >= 0) bits.Set(device);
     }
     holding.devices.push_back({resource, std::move(bits)});
@@ -110,7 +106,8 @@ absl::StatusOr<Holding> ReadHolding(const PlacedContainer& container, const Mach
   return holding;
 }
 
-void AddNames(const Machine& machine, const Holding& holding, PlacedContainer& container) {
+void AddNames(const NodeState& state, const Holding& holding, PlacedContainer& container) {
+  const Machine& machine = *state.machine;
   container.name = holding.container;
   container.cpus = ToCpuSet(holding.cpus);
   for (const MemoryBlock& block : holding.memory) {
@@ -118,9 +115,9 @@ void AddNames(const Machine& machine, const Holding& holding, PlacedContainer& c
         {machine.memory_types[At(block.type)], block.bytes, machine.ToIds(block.nodes)});
   }
   for (const auto& [resource, bits] : holding.devices) {
-    const DeviceResource& facts = machine.devices[At(resource)];
-    placement::HeldDevices held{.resource = facts.name, .ids = {}};
-    bits.ForEach([&](int device) { held.ids.push_back(facts.devices[At(device)].id); });
+    const std::vector<std::string>& ids = (*state.device_ids)[At(resource)];
+    placement::HeldDevices held{.resource = machine.devices[At(resource)].name, .ids = {}};
+    bits.ForEach([&](int device) { held.ids.push_back(ids[At(device)]); });
     std::ranges::sort(held.ids);
     container.devices.push_back(std::move(held));
   }
@@ -142,36 +139,42 @@ void ReleaseMemory(const Machine& machine, const MemoryBlock& block, Pool& pool)
 
 }  // namespace
 
-NodeState EmptyState(std::shared_ptr<const Machine> machine) {
-  NodeState state;
-  state.pool.cpus = machine->cpu.all - machine->reserved_cpus;
-  for (int node = 0; node < machine->numa_count(); ++node) {
-    Pool::NodeMemory memory{.assignments = 0, .group = Mask{1} << node, .free = {}};
-    for (const Machine::NodeMemory& table : machine->memory[At(node)]) {
+int FindDevice(const NodeState& state, int resource, const std::string& id) {
+  const std::vector<std::string>& ids = (*state.device_ids)[At(resource)];
+  const auto found = std::ranges::find(ids, id);
+  return found == ids.end() ? -1 : static_cast<int>(found - ids.begin());
+}
+
+NodeState EmptyState(const MachineWithIds& node) {
+  const Machine& machine = *node.machine;
+  NodeState state{.machine = node.machine, .device_ids = node.device_ids, .pool = {}, .pods = {}};
+  state.pool.cpus = machine.cpu.all - machine.reserved_cpus;
+  for (int numa = 0; numa < machine.numa_count(); ++numa) {
+    Pool::NodeMemory memory{.assignments = 0, .group = Mask{1} << numa, .free = {}};
+    for (const Machine::NodeMemory& table : machine.memory[At(numa)]) {
       memory.free.push_back(table.allocatable);
     }
     state.pool.memory.push_back(std::move(memory));
   }
-  for (const DeviceResource& resource : machine->devices) {
+  for (const DeviceResource& resource : machine.devices) {
     const int count = static_cast<int>(resource.devices.size());
     Bits healthy(count);
     for (int device = 0; device < count; ++device) healthy.Set(device);
     state.pool.devices.push_back({std::move(healthy), Bits(count)});
   }
-  state.machine = std::move(machine);
   return state;
 }
 
 absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder& order,
                                     Grade grade) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, BuildMachine(node, order, grade));
-  NodeState state = EmptyState(std::move(machine));
+  ASSIGN_OR_RETURN(const MachineWithIds built, BuildMachine(node, order, grade));
+  NodeState state = EmptyState(built);
   if (state.machine->numa_ids.empty()) return state;
   RETURN_IF_ERROR(ReadPool(node, state));
   for (const PlacedPod& pod : node.pods) {
     std::vector<Holding>& holdings = state.pods[pod.uid];
     for (const PlacedContainer& container : pod.containers) {
-      ASSIGN_OR_RETURN(Holding holding, ReadHolding(container, *state.machine));
+      ASSIGN_OR_RETURN(Holding holding, ReadHolding(container, state));
       for (const auto& [resource, bits] : holding.devices) {
         state.pool.devices[At(resource)].allocated |= bits;
       }
@@ -195,17 +198,16 @@ void WriteState(const NodeState& state, NodePlacement& node) {
     }
   }
   for (placement::PlacedDevice& device : node.devices) {
-    const std::size_t resource = At(machine.FindResource(device.resource));
+    const int resource = machine.FindResource(device.resource);
     device.healthy =
-        state.pool.devices[resource].healthy.Test(FindDevice(machine.devices[resource], device.id));
+        state.pool.devices[At(resource)].healthy.Test(FindDevice(state, resource, device.id));
   }
   node.pods.clear();
   for (const auto& [uid, holdings] : state.pods) {
     PlacedPod pod;
     pod.uid = uid;
     pod.name = uid;
-    for (const Holding& holding : holdings)
-      AddNames(machine, holding, pod.containers.emplace_back());
+    for (const Holding& holding : holdings) AddNames(state, holding, pod.containers.emplace_back());
     node.pods.push_back(std::move(pod));
   }
 }
@@ -243,13 +245,11 @@ void SetDevices(NodeState& state, const std::string& resource,
                 const std::vector<std::string>& unhealthy) {
   const int position = state.machine->FindResource(resource);
   if (position < 0) return;
-  const DeviceResource& facts = state.machine->devices[At(position)];
+  const std::size_t count = state.machine->devices[At(position)].devices.size();
   Bits& healthy = state.pool.devices[At(position)].healthy;
-  for (std::size_t device = 0; device < facts.devices.size(); ++device) {
-    healthy.Set(static_cast<int>(device));
-  }
+  for (std::size_t device = 0; device < count; ++device) healthy.Set(static_cast<int>(device));
   for (const std::string& id : unhealthy) {
-    const int device = FindDevice(facts, id);
+    const int device = FindDevice(state, position, id);
     if (device >= 0) healthy.Clear(device);
   }
 }

@@ -56,12 +56,16 @@ struct Holding {
 // The accounts of one node's managers. A plain value.
 struct NodeState {
   std::shared_ptr<const Machine> machine;
+  std::shared_ptr<const DeviceIds> device_ids;
   Pool pool;
   std::map<std::string, std::vector<Holding>> pods;  // by UID
 };
 
+// The position of a device of the resource, -1 if there is none of this id.
+int FindDevice(const NodeState& state, int resource, const std::string& id);
+
 // The state of a node without pods.
-NodeState EmptyState(std::shared_ptr<const Machine> machine);
+NodeState EmptyState(const MachineWithIds& node);
 
 // The state that a NodePlacement publishes. InvalidArgument if it contradicts the machine. Of a
 // machine of more than 64 NUMA nodes the state is empty.

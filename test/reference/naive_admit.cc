@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 // Each part says which file of the kubelet it follows; they lie below pkg/kubelet/cm.
 namespace reference {
@@ -124,7 +125,8 @@ NaiveKubelet::NaiveKubelet(const placement::NodePlacement& node,
              wanted->second.begin();
     };
     std::sort(devices.begin(), devices.end(), [&](const Device& a, const Device& b) {
-      return std::pair(rank(a), a.id) < std::pair(rank(b), b.id);
+      return std::tuple(rank(a), a.nodes.value_or(Ids()), a.id) <
+             std::tuple(rank(b), b.nodes.value_or(Ids()), b.id);
     });
   }
 }

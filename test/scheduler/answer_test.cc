@@ -96,8 +96,8 @@ TEST(Answer, RejectsWithoutTheHeapToo) {
 }
 
 TEST(NodeState, OfA256CpuMachineTakesLessThan4KiBWithoutItsMachine) {
-  const NodeState state = EmptyState(
-      Scene({.numa = Alike(2, {.cpus = 128, .gpus = 4}), .policy = "restricted"}).state.machine);
+  const NodeState state =
+      Scene({.numa = Alike(2, {.cpus = 128, .gpus = 4}), .policy = "restricted"}).state;
   const std::size_t before = taken_from_heap;
   const auto copy = std::make_unique<NodeState>(state);
   EXPECT_EQ(taken_from_heap - before, 1U);  // all of it is in one piece

@@ -233,7 +233,7 @@ bool AdmitsAlone(const NodeState& state, Request request, const std::string& res
 }
 
 NodeState EmptyLike(const NodeState& state) {
-  NodeState empty = EmptyState(state.machine);
+  NodeState empty = EmptyState({state.machine, state.device_ids});
   for (std::size_t i = 0; i < empty.pool.devices.size(); ++i) {
     empty.pool.devices[i].healthy = state.pool.devices[i].healthy;
   }

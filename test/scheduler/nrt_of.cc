@@ -1,6 +1,5 @@
 #include "test/scheduler/nrt_of.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "placement/nrt.h"
@@ -9,10 +8,8 @@ namespace scheduler::admission {
 namespace {
 
 bool IsHeld(const NodeState& state, const placement::PlacedDevice& device) {
-  const std::size_t resource = At(state.machine->FindResource(device.resource));
-  const std::vector<Device>& all = state.machine->devices[resource].devices;
-  const auto found = std::ranges::find(all, device.id, &Device::id);
-  return state.pool.devices[resource].allocated.Test(static_cast<int>(found - all.begin()));
+  const int resource = state.machine->FindResource(device.resource);
+  return state.pool.devices[At(resource)].allocated.Test(FindDevice(state, resource, device.id));
 }
 
 }  // namespace

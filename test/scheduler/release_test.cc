@@ -47,9 +47,9 @@ placement::NodePlacement SixUnevenNodes() {
 
 std::string Take26(placement::NodePlacement node, const std::string& version) {
   node.kubelet.version = version;
-  const auto machine = BuildMachine(node);
-  if (!machine.ok()) return machine.status().ToString();
-  const TakenCpus taken = TakeCpus(**machine, (*machine)->cpu.all, 26, 0);
+  const auto built = BuildMachine(node);
+  if (!built.ok()) return built.status().ToString();
+  const TakenCpus taken = TakeCpus(*built->machine, built->machine->cpu.all, 26, 0);
   if (taken.outcome == TakenCpus::Outcome::kEndless) return "endless";
   if (taken.outcome == TakenCpus::Outcome::kNotEnough) return "not enough";
   base::CpuSet cpus;
