@@ -193,6 +193,7 @@ RecordedVerdict ReadVerdict(const JsonReader& json) {
   const auto add = [&](const std::string& name, const JsonReader& container) {
     verdict.containers.push_back(ReadContainer(name, container));
   };
+  if (const JsonReader own = json.Find("pod"); own.present()) add("", own);
   if (containers.is_map()) {
     containers.EachMember(add);
   } else {

@@ -64,6 +64,11 @@ RecordedVerdict Describe(const admission::NodeState& state, const admission::Ver
     words.rejected_preferred = verdict.preferred;
     return words;
   }
+  if (verdict.pod) {
+    admission::ContainerVerdict own;
+    own.holding = *verdict.pod;
+    words.containers.push_back(Describe(machine, own));
+  }
   for (const admission::ContainerVerdict& container : verdict.containers) {
     words.containers.push_back(Describe(state, container));
   }
@@ -72,10 +77,14 @@ RecordedVerdict Describe(const admission::NodeState& state, const admission::Ver
   if (!machine.settings.strict_cpu_reservation) shared |= machine.reserved_cpus;
   // On uneven machines a container may have got a reserved CPU.
   for (const auto& [uid, holdings] : state.pods) {
-    for (const admission::Holding& holding : holdings) shared -= holding.cpus;
+    const bool own = !holdings.empty() && holdings.front().container.empty();
+    for (const admission::Holding& holding : holdings) {
+      if (!own || holding.container.empty()) shared -= holding.cpus;
+    }
   }
+  if (verdict.pod) shared -= verdict.pod->cpus;
   for (const admission::ContainerVerdict& container : verdict.containers) {
-    shared -= container.holding.cpus;
+    if (!verdict.pod) shared -= container.holding.cpus;
   }
   words.shared_cpus = ToCpuSet(shared);
   return words;

@@ -10,6 +10,7 @@
 #include "scheduler/admission/device_manager.h"
 #include "scheduler/admission/kubelet_limits.h"
 #include "scheduler/admission/memory_manager.h"
+#include "scheduler/admission/pod_level.h"
 #include "scheduler/admission/release.h"
 #include "scheduler/admission/topology_manager.h"
 #include "scheduler/admission/wants.h"
@@ -28,6 +29,7 @@ class Admission {
         before_(state.pool),
         verdict_(verdict),
         choices_(choices),
+        managed_(Manages(machine_.settings, request)),
         reusable_cpus_(machine_.cpu.cpu_slots) {
     for (const DeviceResource& resource : machine_.devices) {
       reusable_devices_.push_back(Bits(static_cast<int>(resource.devices.size())));
@@ -48,10 +50,12 @@ class Admission {
     const Settings& settings = machine_.settings;
     const bool aligns = settings.topology_policy != TopologyPolicy::kNone;
     const bool whole_pod = aligns && settings.topology_scope == TopologyScope::kPod;
+    const bool as_one = whole_pod && request_.pod_level && managed_;
     bool going = !whole_pod || Align(WantsOfPod(), -1, false);
+    if (as_one) return going && AllocatePod();
     for (std::size_t i = 0; going && i < request_.containers.size(); ++i) {
       const ContainerDemand& container = request_.containers[i];
-      const Wants wants(machine_, container.demand);
+      const Wants wants(machine_, container.demand, managed_);
       if (aligns && !whole_pod) going = Align(wants, static_cast<int>(i), true);
       if (!going) break;
       const bool last = i + 1 == request_.containers.size();
@@ -61,6 +65,12 @@ class Admission {
     return going;
   }
 
+  // Whether the CPU and memory managers do not leave the pod alone.
+  static bool Manages(const Settings& settings, const Request& request) {
+    return !request.pod_level ||
+           (settings.pod_level_managers && KnowsPodLevelManagers(settings.minor_version));
+  }
+
   const Pool& pool() const { return changed_ ? *changed_ : before_; }
   Pool& mutable_pool() {
     if (!changed_) changed_.emplace(before_);
@@ -68,8 +78,8 @@ class Admission {
   }
 
   Wants WantsOfPod() const {
-    Wants wants(machine_, request_.pod);
-    if (PodMemoryCountsInitTypes(machine_.settings.minor_version)) {
+    Wants wants(machine_, request_.pod, managed_);
+    if (managed_ && PodMemoryCountsInitTypes(machine_.settings.minor_version)) {
       wants.AddMemory(machine_, request_.pod_init_memory);
     }
     return wants;
@@ -102,11 +112,17 @@ class Admission {
       AddDeviceOpinion(resource, count, reuse, device_hints, opinions);
     }
     const std::size_t devices = opinions.size();
-    if (wants.cpus > 0) {
+    const bool no_cpus = container < 0 && request_.cpus_leave_no_pool;
+    const bool no_memory = container < 0 && request_.memory_leaves_no_pool;
+    if (wants.cpus > 0 && no_cpus) opinions.push_back({Opinion::Kind::kImpossible, nullptr});
+    if (wants.cpus > 0 && !no_cpus) {
       cpu_hints.emplace(machine_, pool().cpus, reusable_cpus_, wants.cpus);
       opinions.push_back(OpinionOf(*cpu_hints, machine_.cpu.nodes_with_cpus));
     }
-    if (!wants.memory.empty()) {
+    if (!wants.memory.empty() && no_memory) {
+      opinions.push_back({Opinion::Kind::kImpossible, nullptr});
+    }
+    if (!wants.memory.empty() && !no_memory) {
       memory_hints.emplace(machine_, pool(), wants.memory, reusable_memory_);
       // Without any feasible mask the memory manager has no preference, not an impossible one.
       if (memory_hints->Any()) {
@@ -256,11 +272,61 @@ class Admission {
     }
   }
 
+  // One allocation for a pod with resources of its own, then each container's part of it
+  // (AllocatePod of both managers). The device manager has no such thing: devices are given when
+  // the containers start, if there are any left.
+  bool AllocatePod() {
+    const Wants wants = WantsOfPod();
+    Holding own;
+    own.cpus = Bits(machine_.cpu.cpu_slots);
+    if (wants.cpus > 0) {
+      if (request_.cpus_leave_no_pool) return RejectPool(Blame::kCpus);
+      CpuGrant grant =
+          AllocateCpus(machine_, wants.cpus, merged_.affinity, own.cpus, mutable_pool());
+      if (grant.error != CpuError::kNone) return RejectCpus(grant.error, -1);
+      own.cpus = std::move(grant.cpus);
+    }
+    const bool admitted = AllocatePodsMemory(wants, own) && SplitAmongContainers(own);
+    if (!admitted) Release(machine_, own, mutable_pool());
+    return admitted;
+  }
+
+  bool AllocatePodsMemory(const Wants& wants, Holding& own) {
+    if (LimitsMemory(wants, -1)) return false;
+    if (wants.memory.empty()) return true;
+    if (request_.memory_leaves_no_pool) return RejectPool(Blame::kMemory);
+    own.memory = AllocateMemory(machine_, wants.memory, merged_.affinity, merged_.preferred, {},
+                                mutable_pool());
+    return !own.memory.empty() || RejectMemory(-1);
+  }
+
+  bool SplitAmongContainers(Holding& own) {
+    const int nodes = std::popcount(merged_.affinity);
+    std::optional<std::vector<Bits>> cpus = SplitCpus(machine_, request_, own.cpus, nodes);
+    if (!cpus) return RejectCpus(CpuError::kNotEnough, -1);
+    if (verdict_ == nullptr) return true;
+    std::vector<MemoryBlocks> memory = SplitMemory(machine_, request_, own.memory);
+    for (std::size_t i = 0; i < request_.containers.size(); ++i) {
+      const ContainerDemand& container = request_.containers[i];
+      Holding& holding = Begin(container);
+      for (const auto& [resource, count] : Wants(machine_, container.demand, false).devices) {
+        TakeDevices(resource, count, container, holding);
+      }
+      holding.cpus = std::move((*cpus)[i]);
+      holding.memory = std::move(memory[i]);
+    }
+    if (!own.cpus.None() || !own.memory.empty()) verdict_->pod = std::move(own);
+    return true;
+  }
+
   bool LimitsMemory(const Wants& wants, int container) {
     const Limit limit = FindMemoryLimit(machine_, pool(), wants, merged_.affinity);
     return limit != Limit::kNone && !Stop(limit, Stage::kAllocate, container);
   }
 
+  bool RejectPool(Blame blame) {
+    return Reject(Reason::kEmptyPodPool, Stage::kAllocate, blame, -1);
+  }
   bool RejectDevices(int resource, int container) {
     outcome_.resource = resource;
     return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, container);
@@ -296,6 +362,7 @@ class Admission {
   const Pool& before_;
   Verdict* verdict_;
   Choices* choices_;
+  bool managed_;
   std::optional<Pool> changed_;
   Merged merged_;
   Outcome outcome_;
@@ -317,6 +384,8 @@ const char* KubeletReason(const Outcome& outcome) {
       return "UnexpectedAdmissionError";
     case Reason::kSmtAlignment:
       return "SMTAlignmentError";
+    case Reason::kEmptyPodPool:
+      return "EmptyPodSharedPoolError";
     case Reason::kOutOf:
       return "OutOf";
     case Reason::kKubeletCannot:
@@ -352,6 +421,7 @@ void Commit(const std::string& uid, Verdict verdict, NodeState& state) {
   state.pool = std::move(verdict.after);
   if (!verdict.admitted()) return;
   std::vector<Holding>& holdings = state.pods[uid];
+  if (verdict.pod) holdings.push_back(*std::move(verdict.pod));
   for (ContainerVerdict& container : verdict.containers) {
     holdings.push_back(std::move(container.holding));
   }

@@ -315,6 +315,7 @@ bool PreferredCrash(const Machine& machine, const std::vector<HintList>& lists) 
 }
 
 constexpr std::size_t kMostCombinations = 65536;
+constexpr std::size_t kMostOrderedDevices = 6;  // 720 orders
 
 std::size_t Combinations(const std::vector<HintList>& lists) {
   std::size_t count = 1;
@@ -422,7 +423,9 @@ Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::s
       machine.settings.topology_policy == TopologyPolicy::kSingleNumaNode) {
     return Limit::kNone;
   }
-  if (machine.numa_count() > kMaxEnumeratedNodes) return Limit::kDistances;
+  if (machine.numa_count() > kMaxEnumeratedNodes || devices > kMostOrderedDevices) {
+    return Limit::kDistances;
+  }
   std::vector<HintList> lists;
   lists.reserve(opinions.size());
   for (const Opinion& opinion : opinions) lists.push_back(List(opinion));

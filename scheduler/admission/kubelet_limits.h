@@ -45,7 +45,7 @@ Limit FindMemoryLimit(const Machine& machine, const Pool& pool, const Wants& wan
 // combinations of hints in the kubelet's order up to the first preferred one; from there on it
 // crashes if the narrowest preferred masks are several and one is such. The first `devices`
 // opinions are devices, which come in random order: one order that crashes is enough. Beyond 65,536
-// combinations or kMaxEnumeratedNodes the worst is assumed.
+// combinations, kMaxEnumeratedNodes or 6 device resources the worst is assumed.
 Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::size_t devices);
 
 }  // namespace scheduler::admission

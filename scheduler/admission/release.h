@@ -59,4 +59,8 @@ constexpr bool TakesWholeUncoresFirst(int minor) { return MirroredRelease(minor)
 // of the app containers alone (memorymanager/policy_static.go, getPodRequestedResources).
 constexpr bool PodMemoryCountsInitTypes(int minor) { return MirroredRelease(minor) >= 38; }
 
+// The managers can manage pods that have resources of their own (gate PodLevelResourceManagers;
+// cpumanager and memorymanager, policy_static.go, AllocatePod).
+constexpr bool KnowsPodLevelManagers(int minor) { return MirroredRelease(minor) >= 36; }
+
 }  // namespace scheduler::admission

@@ -9,8 +9,8 @@ namespace {
 using Amounts = std::map<std::string, std::int64_t>;
 
 // Whole CPUs of a container of a Guaranteed pod; a fraction unpins this container only.
-std::int64_t ExclusiveCpus(const kube::Container& container) {
-  const std::int64_t milli = kube::Amount(container.requests, kube::kCpu);
+std::int64_t ExclusiveCpus(const kube::Resources& requests) {
+  const std::int64_t milli = kube::Amount(requests, kube::kCpu);
   return milli > 0 && milli % 1000 == 0 ? milli / 1000 : 0;
 }
 
@@ -58,6 +58,23 @@ std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& a
   return 0;
 }
 
+// Whether exclusive parts use up the pod's whole amount though a container needs some of the rest:
+// a plain init container while the sidecars before it run, or one that lasts as long as the pod.
+template <class Shares, class Amount>
+bool LeavesNoPool(const Request& request, std::int64_t whole, Shares shares, Amount amount) {
+  std::int64_t lasting = 0;
+  bool lasting_one_shares = false;
+  for (const ContainerDemand& container : request.containers) {
+    if (container.reuses()) {
+      if (shares(container.demand) && lasting >= whole) return true;
+      continue;
+    }
+    lasting_one_shares = lasting_one_shares || shares(container.demand);
+    lasting = kube::Sum(lasting, amount(container.demand));
+  }
+  return lasting_one_shares && lasting >= whole;
+}
+
 // The pod's sums. Memory types that only init containers or sidecars ask for are kept apart.
 void SumUp(Request& request) {
   Demand& pod = request.pod;
@@ -84,21 +101,54 @@ void SumUp(Request& request) {
   }
 }
 
+// A pod's own resources. All its containers live on them: those with exclusive CPUs or memory get
+// parts, the others share the rest (validatePodScopeResources).
+void UsePodsOwn(const kube::Pod& pod, Request& request) {
+  request.pod.cpus = 0;
+  request.pod.memory.clear();
+  request.pod_init_memory.clear();
+  if (pod.qos != kube::Qos::kGuaranteed || !pod.pod_requests) return;
+  const kube::Resources& own = *pod.pod_requests;
+  request.pod.cpus = ExclusiveCpus(own);
+  for (const auto& [name, bytes] : Select(own, IsMemory)) {
+    if (bytes > 0) request.pod.memory.push_back({name, bytes});
+  }
+  request.cpus_leave_no_pool = LeavesNoPool(
+      request, request.pod.cpus, [](const Demand& demand) { return demand.cpus == 0; },
+      [](const Demand& demand) { return demand.cpus; });
+  for (const auto& [name, bytes] : request.pod.memory) {
+    const bool none = LeavesNoPool(
+        request, bytes, [](const Demand& demand) { return demand.memory.empty(); },
+        [&name = name](const Demand& demand) { return AmountOf(demand.memory, name); });
+    request.memory_leaves_no_pool = request.memory_leaves_no_pool || none;
+  }
+}
+
+// Whether the managers of a pod with resources of its own see this container as Guaranteed
+// (cm/qos, IsContainerEquivalentQOSGuaranteed).
+bool LooksGuaranteed(const kube::Container& container) {
+  for (const char* name : {kube::kCpu, kube::kMemory}) {
+    const std::int64_t request = kube::Amount(container.requests, name);
+    if (request == 0 || request != kube::Amount(container.limits, name)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Request MakeRequest(const kube::Pod& pod) {
   Request request;
   request.qos = pod.qos;
   request.pod_level = kube::HasPodLevelResources(pod);
-  const bool pinned = pod.qos == kube::Qos::kGuaranteed && !request.pod_level;
+  const bool guaranteed = pod.qos == kube::Qos::kGuaranteed;
   for (const auto* list : {&pod.init_containers, &pod.containers}) {
     for (const kube::Container& container : *list) {
       ContainerDemand own;
       own.name = container.name;
       own.init = list == &pod.init_containers;
       own.sidecar = own.init && container.sidecar;
-      if (pinned) {
-        own.demand.cpus = ExclusiveCpus(container);
+      if (guaranteed && (!request.pod_level || LooksGuaranteed(container))) {
+        own.demand.cpus = ExclusiveCpus(container.requests);
         own.demand.memory = Select(container.requests, IsMemory);
       }
       own.demand.devices =
@@ -107,6 +157,7 @@ Request MakeRequest(const kube::Pod& pod) {
     }
   }
   SumUp(request);
+  if (request.pod_level) UsePodsOwn(pod, request);
   return request;
 }
 

@@ -30,11 +30,16 @@ struct ContainerDemand {
 // A pod as the managers see it, independent of any node: made once, asked on every node.
 struct Request {
   std::vector<ContainerDemand> containers;  // init containers first, in the pod's order
-  Demand pod;                               // the sums that scope pod merges with
+  Demand pod;  // what scope pod merges with: the sums, or the pod's own CPUs and memory
   // Of memory types that only init containers and sidecars ask for: part of the sums since 1.38.
   std::vector<std::pair<std::string, std::int64_t>> pod_init_memory;
   kube::Qos qos = kube::Qos::kBestEffort;
-  bool pod_level = false;  // spec.resources: the CPU and memory managers leave the pod alone
+  // spec.resources: the CPU and memory managers leave the pod alone, unless they manage such pods
+  // (Settings::pod_level_managers).
+  bool pod_level = false;
+  // Of such a pod: its containers' exclusive CPUs or memory leave nothing to those that share.
+  bool cpus_leave_no_pool = false;
+  bool memory_leaves_no_pool = false;
   bool operator==(const Request&) const = default;
 };
 

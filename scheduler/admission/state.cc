@@ -137,6 +137,12 @@ void ReleaseMemory(const Machine& machine, const MemoryBlock& block, Pool& pool)
   }
 }
 
+// What the pod holds itself, nullptr if its containers do.
+const Holding* PodsOwn(const std::vector<Holding>& holdings) {
+  const auto own = std::ranges::find(holdings, "", &Holding::container);
+  return own == holdings.end() ? nullptr : &*own;
+}
+
 }  // namespace
 
 int FindDevice(const NodeState& state, int resource, const std::string& id) {
@@ -219,6 +225,7 @@ void Started(NodeState& state, const kube::Pod& pod) {
     const auto init = std::ranges::find(pod.init_containers, container, &kube::Container::name);
     return init != pod.init_containers.end() && !init->sidecar;
   };
+  if (PodsOwn(found->second) != nullptr) return;  // its memory is the pod's
   for (Holding& holding : found->second) {
     if (!finishes(holding.container)) continue;
     for (const MemoryBlock& block : holding.memory)
@@ -234,10 +241,23 @@ void Release(const Machine& machine, const Holding& holding, Pool& pool) {
   for (const auto& [resource, bits] : holding.devices) pool.devices[At(resource)].allocated -= bits;
 }
 
+void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Pool& pool) {
+  const Holding* own = PodsOwn(holdings);
+  for (const Holding& holding : holdings) {
+    if (own == nullptr || own == &holding) {
+      Release(machine, holding, pool);
+      continue;
+    }
+    for (const auto& [resource, bits] : holding.devices) {
+      pool.devices[At(resource)].allocated -= bits;
+    }
+  }
+}
+
 void Remove(NodeState& state, const std::string& uid) {
   const auto pod = state.pods.find(uid);
   if (pod == state.pods.end()) return;
-  for (const Holding& holding : pod->second) Release(*state.machine, holding, state.pool);
+  ReleaseAll(*state.machine, pod->second, state.pool);
   state.pods.erase(pod);
 }
 

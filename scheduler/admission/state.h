@@ -44,7 +44,8 @@ struct MemoryBlock {
 
 using MemoryBlocks = absl::InlinedVector<MemoryBlock, 1>;
 
-// What one container holds.
+// What one container holds, or, without a name, a pod with resources of its own: CPUs and memory of
+// its containers are parts of that and may overlap.
 struct Holding {
   std::string container;
   Bits cpus;
@@ -86,6 +87,9 @@ void Remove(NodeState& state, const std::string& uid);
 // From now on exactly these devices of the resource are unhealthy.
 void SetDevices(NodeState& state, const std::string& resource,
                 const std::vector<std::string>& unhealthy);
+
+// Puts back into the pool what the containers of a pod hold, or the pod itself.
+void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Pool& pool);
 
 // Puts back into the pool what a container holds. Memory goes to its nodes in ascending order, as
 // much as each has given out; a node without blocks leaves its group.

@@ -18,6 +18,7 @@ enum class Reason {
   kTopologyAffinity,     // TopologyAffinityError: the merged hint is not good enough for the policy
   kUnexpectedAdmission,  // UnexpectedAdmissionError: a manager could not allocate after all
   kSmtAlignment,         // SMTAlignmentError: full-pcpus-only
+  kEmptyPodPool,         // EmptyPodSharedPoolError: a pod's own resources leave nothing to share
   kOutOf,                // OutOfcpu, OutOfmemory, …: the node's sums, checked after the managers
   kKubeletCannot,        // the kubelet itself cannot answer: it would not start, hang or panic
 };
@@ -63,8 +64,9 @@ struct ContainerVerdict {
 // The answer with all that comes of it. Plain value.
 struct Verdict : Outcome {
   std::vector<ContainerVerdict>
-      containers;  // in the order of admission; up to the failure if rejected
-  Pool after;      // what the next admission finds, a rejected pod's leftovers collected
+      containers;              // in the order of admission; up to the failure if rejected
+  std::optional<Holding> pod;  // what the pod holds itself: its containers have parts of it
+  Pool after;  // what the next admission finds, a rejected pod's leftovers collected
 };
 
 // The kubelet's reason: "", "TopologyAffinityError", …

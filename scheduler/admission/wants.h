@@ -20,13 +20,14 @@ struct Wants {
   bool unknown_memory = false;  // a memory type that no NUMA node has
   absl::InlinedVector<std::pair<int, std::int64_t>, 2> devices;
 
-  Wants(const Machine& machine, const Demand& demand) {
-    if (machine.settings.cpu_static) cpus = demand.cpus;
+  // `managed`: the CPU and memory managers do not leave the pod alone.
+  Wants(const Machine& machine, const Demand& demand, bool managed) {
+    if (machine.settings.cpu_static && managed) cpus = demand.cpus;
     for (const auto& [name, count] : demand.devices) {
       const int resource = machine.FindResource(name);
       if (resource >= 0) devices.push_back({resource, count});
     }
-    AddMemory(machine, demand.memory);
+    if (managed) AddMemory(machine, demand.memory);
   }
   void AddMemory(const Machine& machine,
                  const std::vector<std::pair<std::string, std::int64_t>>& amounts) {

@@ -87,5 +87,10 @@ TEST(RecordedAdmissions, OfFourReleasesAreEachPredicted) {
   ExpectAgreement(ReplayPath("test/scheduler/recorded/releases.jsonl.gz", {}), 192);
 }
 
+// The managers' real code of 1.37.2 with the gate PodLevelResourceManagers.
+TEST(RecordedAdmissions, OfPodsWithResourcesOfTheirOwnAreAllPredicted) {
+  ExpectAgreement(ReplayPath("test/scheduler/recorded/pod_level.jsonl.gz", {}), 123);
+}
+
 }  // namespace
 }  // namespace scheduler::admission
