@@ -67,7 +67,7 @@ RecordedVerdict Describe(const admission::NodeState& state, const admission::Ver
   if (verdict.pod) {
     admission::ContainerVerdict own;
     own.holding = *verdict.pod;
-    words.containers.push_back(Describe(machine, own));
+    words.containers.push_back(Describe(state, own));
   }
   for (const admission::ContainerVerdict& container : verdict.containers) {
     words.containers.push_back(Describe(state, container));

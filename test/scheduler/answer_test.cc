@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,22 +11,8 @@
 #include "scheduler/admission/request.h"
 #include "scheduler/admission/state.h"
 #include "test/scheduler/any_node.h"
+#include "test/scheduler/heap.h"
 #include "test/scheduler/scene.h"
-
-// Counts what this program takes from the heap.
-namespace {
-std::size_t taken_from_heap = 0;
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++taken_from_heap;
-  return std::malloc(size == 0 ? 1 : size);
-}
-void* operator new(std::size_t size) {
-  if (void* memory = operator new(size, std::nothrow)) return memory;
-  std::abort();  // a test without memory has nothing to say
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 // The answer alone, the answers of many nodes, and all answers.
 namespace scheduler::admission {
@@ -79,9 +63,9 @@ TEST(Answer, TakesNothingFromTheHeapOnEightNumaNodesAnd256Cpus) {
     Scene scene({.numa = Alike(8, {.cpus = 32, .gpus = 2}), .policy = policy});
     scene.Add("other", "4 CPU 8Gi 1 GPU");
     const Request request = MakeRequest(PodOf("asked", "20 CPU 40Gi 2 GPU"));
-    const std::size_t before = taken_from_heap;
+    const std::size_t before = test::TakenFromHeap();
     const Outcome outcome = Answer(scene.state, request);
-    EXPECT_EQ(taken_from_heap - before, 0U) << policy;
+    EXPECT_EQ(test::TakenFromHeap() - before, 0U) << policy;
     EXPECT_TRUE(outcome.admitted()) << policy;
   }
 }
@@ -89,18 +73,18 @@ TEST(Answer, TakesNothingFromTheHeapOnEightNumaNodesAnd256Cpus) {
 TEST(Answer, RejectsWithoutTheHeapToo) {
   Scene scene({.numa = Alike(8, {.cpus = 32, .gpus = 2}), .policy = "restricted"});
   const Request request = MakeRequest(PodOf("asked", "20 CPU 40Gi 3 GPU"));
-  const std::size_t before = taken_from_heap;
+  const std::size_t before = test::TakenFromHeap();
   const Outcome outcome = Answer(scene.state, request);
-  EXPECT_EQ(taken_from_heap - before, 0U);
+  EXPECT_EQ(test::TakenFromHeap() - before, 0U);
   EXPECT_STREQ(KubeletReason(outcome), "TopologyAffinityError");
 }
 
 TEST(NodeState, OfA256CpuMachineTakesLessThan4KiBWithoutItsMachine) {
   const NodeState state =
       Scene({.numa = Alike(2, {.cpus = 128, .gpus = 4}), .policy = "restricted"}).state;
-  const std::size_t before = taken_from_heap;
+  const std::size_t before = test::TakenFromHeap();
   const auto copy = std::make_unique<NodeState>(state);
-  EXPECT_EQ(taken_from_heap - before, 1U);  // all of it is in one piece
+  EXPECT_EQ(test::TakenFromHeap() - before, 1U);  // all of it is in one piece
   EXPECT_LT(sizeof(*copy), 4096U);
 }
 
