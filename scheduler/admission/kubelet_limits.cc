@@ -334,8 +334,8 @@ const char* ToString(Limit limit) {
                                                          "NoReservedCpus",
                                                          "ReservedMemory",
                                                          "MoreThan64NumaNodes",
-                                                         "NumaIdAbove63",
                                                          "TooManyMasks",
+                                                         "NumaIdAbove63",
                                                          "Distances",
                                                          "EndlessSearch",
                                                          "MissingHugePages"};

@@ -15,9 +15,11 @@ enum class Limit {
   kReservedMemory,    // memory policy Static with none, or on a NUMA node that is not there
   // More nodes than a Mask holds. The kubelet answers, we cannot.
   kMoreThan64NumaNodes,
-  // It would crash, again after each restart, or hang: the pod must be kept away.
+  // All sets of more than kMaxListedNodes NUMA nodes would be listed: slow beyond use, but with
+  // time and memory enough it is an answer.
+  kTooManyMasks,
+  // It would crash, again after each restart, or search for ever: the pod must be kept away.
   kNumaIdAbove63,  // bitmask.NewBitMask refuses the id, and its nil mask is used all the same
-  kTooManyMasks,   // all sets of more than kMaxListedNodes NUMA nodes would be listed
   kDistances,      // prefer-closest-numa-nodes takes NUMA ids for positions (numa_info.go)
   kEndlessSearch,  // distribute-cpus-across-numa searches for ever (cpumanager/cpu_assignment.go)
   kMissingHugePages,  // a NUMA node has no table of the size (memorymanager/policy_static.go)
@@ -26,7 +28,7 @@ enum class Limit {
 // "UnknownPolicy", "TooManyNumaNodes", …; "" for kNone.
 const char* ToString(Limit limit);
 
-// Whether the kubelet would crash or hang, which makes it a rejection. Otherwise there is no
+// Whether the kubelet would be lost, which makes it a rejection. Otherwise there is no
 // answer, and the pod may be tried.
 inline bool IsFatal(Limit limit) { return limit >= Limit::kNumaIdAbove63; }
 

@@ -194,19 +194,19 @@ TEST(KubeletLimits, AManagerHangsThatWouldListTheSetsOfMoreThan24Nodes) {
   NodeSpec spec = {.numa = numa,
                    .policy = "restricted",
                    .topology_options = {{"max-allowable-numa-nodes", "25"}}};
-  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks, fatal") << "memory: of all nodes";
+  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks") << "memory: of all nodes";
   EXPECT_EQ(Limits(NodeOf(spec), "1 GPU"), "") << "devices: of nodes that host some";
   spec.memory_policy = "None";
   EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "") << "CPUs: of nodes with CPUs";
   placement::NodePlacement older = NodeOf(spec);
   older.kubelet.version = "v1.35.4";
-  EXPECT_EQ(Limits(older, "1 GPU"), "TooManyMasks, fatal") << "devices: of all nodes before 1.36";
+  EXPECT_EQ(Limits(older, "1 GPU"), "TooManyMasks") << "devices: of all nodes before 1.36";
   for (NumaSpec& node : spec.numa) node.cpus = 2;
-  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks, fatal");
+  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks");
   spec.policy = "none";
   EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "") << "nobody lists";
   spec.memory_policy = "Static";
-  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks, fatal") << "its own default hint";
+  EXPECT_EQ(Limits(NodeOf(spec), "2 CPU 1Gi"), "TooManyMasks") << "its own default hint";
 }
 
 TEST(KubeletLimits, AHugePageSizeThatANumaNodeLacksCrashesTheMemoryManager) {
