@@ -21,12 +21,7 @@ namespace {
 namespace admission = scheduler::admission;
 
 using admission::At;
-
-base::CpuSet ToCpuSet(const admission::Bits& bits) {
-  base::CpuSet cpus;
-  bits.ForEach([&](int id) { cpus.Insert(id); });
-  return cpus;
-}
+using admission::ToCpuSet;
 
 std::optional<base::NumaMask> Affinity(const admission::Machine& machine, bool has,
                                        admission::Mask mask) {

@@ -17,12 +17,7 @@ namespace {
 namespace admission = scheduler::admission;
 using admission::At;
 using admission::Bits;
-
-base::CpuSet ToCpuSet(const Bits& bits) {
-  base::CpuSet cpus;
-  bits.ForEach([&](int id) { cpus.Insert(id); });
-  return cpus;
-}
+using admission::ToCpuSet;
 
 // Amounts by position, before they are shared out.
 struct Amounts {

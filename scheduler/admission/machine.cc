@@ -169,19 +169,18 @@ std::vector<int> Distinct(const std::vector<CoreFacts>& cores, Member member) {
 }
 
 void PlaceCore(const CoreFacts& facts, int core, int socket, int uncore, CpuTopology& cpu) {
-  const auto at = [](int position) { return static_cast<std::size_t>(position); };
   for (const int id : *facts.cpus) {
-    cpu.place[at(id)] = {facts.numa, socket, core, uncore};
+    cpu.place[At(id)] = {facts.numa, socket, core, uncore};
     cpu.all.Set(id);
-    cpu.in_numa[at(facts.numa)].Set(id);
-    cpu.in_socket[at(socket)].Set(id);
-    cpu.in_core[at(core)].Set(id);
-    cpu.in_uncore[at(uncore)].Set(id);
+    cpu.in_numa[At(facts.numa)].Set(id);
+    cpu.in_socket[At(socket)].Set(id);
+    cpu.in_core[At(core)].Set(id);
+    cpu.in_uncore[At(uncore)].Set(id);
     ++cpu.cpus;
   }
-  cpu.cores_in_numa[at(facts.numa)].push_back(core);
-  cpu.cores_in_socket[at(socket)].push_back(core);
-  cpu.cores_in_uncore[at(uncore)].push_back(core);
+  cpu.cores_in_numa[At(facts.numa)].push_back(core);
+  cpu.cores_in_socket[At(socket)].push_back(core);
+  cpu.cores_in_uncore[At(uncore)].push_back(core);
   cpu.nodes_with_cpus |= Mask{1} << facts.numa;
 }
 
@@ -331,6 +330,12 @@ Reach::Reach(std::vector<std::int64_t> parts) : most_(std::move(parts)) {
 int Reach::Width(std::int64_t need, int otherwise) const {
   const auto enough = std::ranges::find_if(most_, [&](std::int64_t sum) { return sum >= need; });
   return enough == most_.end() ? otherwise : static_cast<int>(enough - most_.begin()) + 1;
+}
+
+base::CpuSet ToCpuSet(const Bits& cpus) {
+  base::CpuSet ids;
+  cpus.ForEach([&](int id) { ids.Insert(id); });
+  return ids;
 }
 
 int Machine::MemoryType(const std::string& name) const { return PositionOf(memory_types, name); }

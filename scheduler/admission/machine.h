@@ -100,6 +100,9 @@ struct CpuTopology {
   bool operator==(const CpuTopology&) const = default;
 };
 
+// The CPUs of a set: their positions are their ids.
+base::CpuSet ToCpuSet(const Bits& cpus);
+
 // One device as its plugin announced it.
 struct Device {
   Mask nodes = 0;             // NUMA nodes of the machine that it names

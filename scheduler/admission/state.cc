@@ -32,12 +32,6 @@ Bits ToBits(const base::CpuSet& cpus, const CpuTopology& cpu) {
   return bits;
 }
 
-base::CpuSet ToCpuSet(const Bits& bits) {
-  base::CpuSet cpus;
-  bits.ForEach([&](int id) { cpus.Insert(id); });
-  return cpus;
-}
-
 absl::Status ReadNodeMemory(const NumaNodePlacement& numa, const Machine& machine,
                             Pool::NodeMemory& memory) {
   memory.assignments = numa.memory_assignments.value_or(0);
