@@ -135,9 +135,14 @@ const char* ToString(Qos qos) {
 
 bool IsHugePages(const std::string& resource) { return resource.starts_with("hugepages-"); }
 
-bool IsPodLevel(const std::string& resource) {
-  return resource == kCpu || resource == kMemory || IsHugePages(resource);
+bool IsMemory(const std::string& resource) { return resource == kMemory || IsHugePages(resource); }
+
+bool MayBeDevice(const std::string& resource) {
+  return resource != kCpu && !IsMemory(resource) && resource != "ephemeral-storage" &&
+         resource != "storage" && resource != "pods";
 }
+
+bool IsPodLevel(const std::string& resource) { return resource == kCpu || IsMemory(resource); }
 
 bool HasPodLevelResources(const Pod& pod) {
   for (const auto* list : {&pod.pod_requests, &pod.pod_limits}) {

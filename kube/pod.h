@@ -71,6 +71,12 @@ const char* ToString(Qos qos);
 // "hugepages-2Mi" and the like.
 bool IsHugePages(const std::string& resource);
 
+// "memory" or huge pages.
+bool IsMemory(const std::string& resource);
+
+// Whether a device plugin may offer the resource: it is none of Kubernetes' own.
+bool MayBeDevice(const std::string& resource);
+
 // Whether a resource counts in spec.resources: cpu, memory, huge pages.
 bool IsPodLevel(const std::string& resource);
 

@@ -60,15 +60,6 @@ std::map<std::string, std::string> OptionsIn(std::string_view text) {
   return options;
 }
 
-bool IsMemory(const std::string& resource) {
-  return resource == kube::kMemory || kube::IsHugePages(resource);
-}
-
-bool IsDevice(const std::string& resource) {
-  return resource != kube::kCpu && !IsMemory(resource) && resource != "ephemeral-storage" &&
-         resource != "storage" && resource != "pods";
-}
-
 template <class Member>
 std::int64_t Sum(const AmountsByNode& nodes, Member member) {
   std::int64_t sum = 0;
@@ -292,7 +283,7 @@ class Reading {
   }
   bool GivesMemory() const {
     return std::ranges::any_of(resources_, [](const auto& entry) {
-      return IsMemory(entry.first) && Sum(entry.second, &Amounts::allocatable) > 0;
+      return kube::IsMemory(entry.first) && Sum(entry.second, &Amounts::allocatable) > 0;
     });
   }
 
@@ -331,7 +322,7 @@ class Reading {
   void AddMemory() {
     if (placement_.kubelet.memory_policy != "Static") return;
     for (const auto& [name, nodes] : resources_) {
-      if (!IsMemory(name)) continue;
+      if (!kube::IsMemory(name)) continue;
       for (NumaNodePlacement& numa : placement_.numa_nodes) {
         const auto found = nodes.find(numa.id);
         if (found == nodes.end()) continue;
@@ -368,7 +359,7 @@ class Reading {
   absl::Status InventDevices() {
     std::int64_t all = 0;
     for (const auto& [name, nodes] : resources_) {
-      if (!IsDevice(name)) continue;
+      if (!kube::MayBeDevice(name)) continue;
       const std::int64_t elsewhere = DevicesElsewhere(name, nodes);
       const std::int64_t here = Sum(nodes, &Amounts::capacity);
       if (here > kMostDevices || elsewhere > kMostDevices ||

@@ -85,12 +85,13 @@ void Take(const DeviceResource& resource, const Bits& from, Choices* choices, st
   });
 }
 
-Bits OnNodes(const DeviceResource& resource, const Bits& devices, Mask mask) {
+// The devices that name a node of the mask.
+Bits OnNodes(const DeviceResource& resource, Mask mask) {
   Bits on(static_cast<int>(resource.devices.size()));
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     on |= resource.on_node[At(std::countr_zero(rest))];
   }
-  return on & devices;
+  return on;
 }
 
 }  // namespace
@@ -126,24 +127,15 @@ int DeviceHints::FindWidth() const {
   const int least = resource_.reach.Width(need_, all);
   if (resource_.one_node_each) return least;
   for (int size = least; size < all; ++size) {
-    const auto accept = [this](Mask mask) { return On(mask).Count() >= need_; };
+    const auto accept = [this](Mask mask) { return OnNodes(resource_, mask).Count() >= need_; };
     if (LowestMask(nodes_, 0, size, {}, accept) != 0) return size;
   }
   return all;
 }
 
-// The devices that name a node of the mask.
-Bits DeviceHints::On(Mask mask) const {
-  Bits on(static_cast<int>(resource_.devices.size()));
-  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
-    on |= resource_.on_node[At(std::countr_zero(rest))];
-  }
-  return on;
-}
-
 bool DeviceHints::Feasible(Mask mask) const {
   if (!resource_.one_node_each) {
-    const Bits on = On(mask);
+    const Bits on = OnNodes(resource_, mask);
     const int reused = on.CountCommon(reusable_);
     return reused == reusable_.Count() && on.CountCommon(available_) + reused >= need_;
   }
@@ -189,7 +181,7 @@ DeviceGrant AllocateDevices(const Machine& machine, int resource, std::int64_t n
   if (need > 0) {
     const Bits available = devices.healthy - devices.allocated;
     const Bits aligned = facts.aligned && affinity != 0
-                             ? OnNodes(facts, available, affinity)
+                             ? OnNodes(facts, affinity) & available
                              : Bits(static_cast<int>(facts.devices.size()));
     const bool enough_aligned = need < aligned.Count();
     Take(facts, aligned, choices, need, grant.devices);

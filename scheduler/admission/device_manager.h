@@ -28,7 +28,6 @@ class DeviceHints : public Hints {
   Mask Required() const override { return required_; }
 
  private:
-  Bits On(Mask mask) const;
   int FindWidth() const;
 
   const DeviceResource& resource_;

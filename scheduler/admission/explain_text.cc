@@ -16,9 +16,7 @@
 namespace scheduler::admission {
 namespace {
 
-bool IsMemory(const std::string& resource) {
-  return resource == kube::kMemory || kube::IsHugePages(resource);
-}
+using kube::IsMemory;
 
 // "64 GiB", "12.5 GiB": at most one digit after the point, rounded down, or up for what is needed.
 std::string Bytes(std::int64_t bytes, bool up) {

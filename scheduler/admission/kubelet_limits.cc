@@ -196,16 +196,6 @@ Limit MemoryHintLimit(const Machine& machine, const Wants& wants) {
   return machine.numa_count() > kMaxListedNodes ? Limit::kTooManyMasks : Limit::kNone;
 }
 
-bool Suffices(const Pool& pool, const Wants& wants, Mask affinity) {
-  return std::ranges::all_of(wants.memory, [&](const auto& want) {
-    std::int64_t free = 0;
-    for (Mask rest = affinity; rest != 0; rest &= rest - 1) {
-      free += pool.memory[At(std::countr_zero(rest))].free[At(want.first)];
-    }
-    return free >= want.second;
-  });
-}
-
 // A hint as the merge has it; mask 0 is "any".
 struct Hint {
   Mask mask = 0;
@@ -415,7 +405,8 @@ Limit FindMemoryLimit(const Machine& machine, const Pool& pool, const Wants& wan
   if (!machine.may_limit_hints && !wants.unknown_memory) return Limit::kNone;
   if (affinity == 0) return MemoryHintLimit(machine, wants);
   if (AnyLacks(machine, wants, affinity)) return Limit::kMissingHugePages;
-  return Suffices(pool, wants, affinity) ? Limit::kNone : MemoryHintLimit(machine, wants);
+  return Satisfies(pool, affinity, wants.memory) ? Limit::kNone
+                                                 : MemoryHintLimit(machine, wants);
 }
 
 Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::size_t devices) {

@@ -16,12 +16,6 @@ std::int64_t Free(const Pool& pool, Mask mask, int type) {
   return free;
 }
 
-// isAffinitySatisfyRequest: what init containers leave does not count here.
-bool Satisfies(const Pool& pool, Mask mask, const MemoryDemand& demand) {
-  return std::all_of(demand.begin(), demand.end(),
-                     [&](const auto& want) { return Free(pool, mask, want.first) >= want.second; });
-}
-
 // isAffinityViolatingNUMAAllocations: checked for masks of several nodes only, so a merged mask of
 // one node may take a node out of its group.
 bool ViolatesGroups(const Pool& pool, Mask mask) {
@@ -141,6 +135,11 @@ Mask MemoryHints::Best(Mask within) const {
     if (found != 0) return found;
   }
   return 0;
+}
+
+bool Satisfies(const Pool& pool, Mask mask, const MemoryDemand& demand) {
+  return std::all_of(demand.begin(), demand.end(),
+                     [&](const auto& want) { return Free(pool, mask, want.first) >= want.second; });
 }
 
 Mask ChooseMemoryNodes(const Machine& machine, const MemoryDemand& demand, Mask affinity,

@@ -64,6 +64,10 @@ class MemoryHints : public Hints {
   int width_ = 1;
 };
 
+// Whether the mask's nodes have as much free of each type (isAffinitySatisfyRequest). What init
+// containers leave does not count here.
+bool Satisfies(const Pool& pool, Mask mask, const MemoryDemand& demand);
+
 // The NUMA nodes that AllocateMemory takes the memory from; 0 where the kubelet answers
 // UnexpectedAdmissionError. `affinity` 0 is "none", `preferred` the merged hint's word.
 Mask ChooseMemoryNodes(const Machine& machine, const MemoryDemand& demand, Mask affinity,

@@ -14,13 +14,6 @@ std::int64_t ExclusiveCpus(const kube::Resources& requests) {
   return milli > 0 && milli % 1000 == 0 ? milli / 1000 : 0;
 }
 
-bool IsMemory(const std::string& name) { return name == kube::kMemory || kube::IsHugePages(name); }
-
-bool IsNative(const std::string& name) {
-  return name == kube::kCpu || IsMemory(name) || name == "ephemeral-storage" || name == "storage" ||
-         name == "pods";
-}
-
 std::vector<std::pair<std::string, std::int64_t>> Select(const kube::Resources& resources,
                                                          bool (*wanted)(const std::string&)) {
   std::vector<std::pair<std::string, std::int64_t>> selected;
@@ -110,7 +103,7 @@ void UsePodsOwn(const kube::Pod& pod, Request& request) {
   if (pod.qos != kube::Qos::kGuaranteed || !pod.pod_requests) return;
   const kube::Resources& own = *pod.pod_requests;
   request.pod.cpus = ExclusiveCpus(own);
-  for (const auto& [name, bytes] : Select(own, IsMemory)) {
+  for (const auto& [name, bytes] : Select(own, kube::IsMemory)) {
     if (bytes > 0) request.pod.memory.push_back({name, bytes});
   }
   request.cpus_leave_no_pool = LeavesNoPool(
@@ -149,10 +142,10 @@ Request MakeRequest(const kube::Pod& pod) {
       own.sidecar = own.init && container.sidecar;
       if (guaranteed && (!request.pod_level || LooksGuaranteed(container))) {
         own.demand.cpus = ExclusiveCpus(container.requests);
-        own.demand.memory = Select(container.requests, IsMemory);
+        own.demand.memory = Select(container.requests, kube::IsMemory);
       }
       own.demand.devices =
-          Select(container.limits, [](const std::string& name) { return !IsNative(name); });
+          Select(container.limits, kube::MayBeDevice);
       request.containers.push_back(std::move(own));
     }
   }
