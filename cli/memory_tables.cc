@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placement/amounts.h"
+#include "kube/pod.h"
 
 namespace cli {
 namespace {
@@ -20,7 +20,7 @@ std::vector<placement::NodeMemory> MemoryTables(
     std::int64_t kept = 0;
     for (const auto& entry : reserved) {
       if (entry.numa_node != numa_node || entry.type != type) continue;
-      kept = placement::SaturatingAdd(kept, entry.bytes);
+      kept = kube::Sum(kept, entry.bytes);
     }
     const std::int64_t allocatable = Less(Less(capacity, taken), kept);
     return placement::NodeMemory{.type = type,
@@ -33,7 +33,7 @@ std::vector<placement::NodeMemory> MemoryTables(
   std::int64_t huge = 0;
   for (const auto& [type, bytes] : huge_pages) {
     tables.push_back(table(type, bytes, 0));
-    huge = placement::SaturatingAdd(huge, bytes);
+    huge = kube::Sum(huge, bytes);
   }
   tables.push_back(table("memory", memory, huge));
   return tables;

@@ -71,8 +71,8 @@ const Object* TemplateOf(const std::string& kind, const Object& object) {
 placement::KubeletFacts SettingsOf(const admission::Machine& machine) {
   const admission::Settings& settings = machine.settings;
   placement::KubeletFacts kubelet;
-  kubelet.topology_policy = kTopologyPolicies[static_cast<std::size_t>(settings.topology_policy)];
-  kubelet.topology_scope = kTopologyScopes[static_cast<std::size_t>(settings.topology_scope)];
+  kubelet.topology_policy = ToString(settings.topology_policy);
+  kubelet.topology_scope = ToString(settings.topology_scope);
   kubelet.cpu_policy = settings.cpu_static ? "static" : "none";
   kubelet.memory_policy = settings.memory_static ? "Static" : "None";
   return kubelet;

@@ -8,7 +8,6 @@
 // The names that settings of the kubelet may have: KubeletConfiguration of 1.37.
 namespace cli {
 
-// Policies and scopes in the order of scheduler::admission::TopologyPolicy and TopologyScope.
 inline constexpr std::array kTopologyPolicies = {"none", "best-effort", "restricted",
                                                  "single-numa-node"};
 inline constexpr std::array kTopologyScopes = {"container", "pod"};

@@ -26,7 +26,6 @@ using placement::PlacedDevice;
 
 constexpr std::int64_t kMostCpus = 8192;  // as Linux
 constexpr std::int64_t kMostDevices = 8192;
-constexpr int kMostNumaNodesByDefault = 8;          // kubelet: max-allowable-numa-nodes
 constexpr const char* kAssumedVersion = "v1.37.0";  // the rules that are predicted best
 constexpr const char* kMaxNumaNodesOption = "max-allowable-numa-nodes";
 
@@ -64,7 +63,7 @@ template <class Member>
 std::int64_t Sum(const AmountsByNode& nodes, Member member) {
   std::int64_t sum = 0;
   for (const auto& [id, amounts] : nodes) {
-    if (__builtin_add_overflow(sum, amounts.*member, &sum)) return INT64_MAX;
+    sum = kube::Sum(sum, amounts.*member);
   }
   return sum;
 }
@@ -91,8 +90,9 @@ PolicyAndScope FromLegacy(const std::string& word) {
   return {};
 }
 
-bool IsOneOf(const std::string& word, std::initializer_list<const char*> words) {
-  return std::ranges::find(words, word) != words.end();
+template <class Names>
+bool IsIn(const Names& names, const std::string& word) {
+  return std::ranges::find(names, word) != names.end();
 }
 
 // Turns one object into a NodePlacement with invented ids, step by step.
@@ -169,8 +169,7 @@ class Reading {
     if (kubelet.topology_policy.empty()) kubelet.topology_policy = legacy.policy;
     kubelet.topology_scope = AttributeOf(nrt_.attributes, "topologyManagerScope");
     if (kubelet.topology_scope.empty()) kubelet.topology_scope = legacy.scope;
-    if (!IsOneOf(kubelet.topology_policy,
-                 {"none", "best-effort", "restricted", "single-numa-node"})) {
+    if (!IsIn(kTopologyPolicyNames, kubelet.topology_policy)) {
       return Error(absl::StatusCode::kNotFound,
                    fmt::format("the topology manager's policy is not known (\"{}\")",
                                kubelet.topology_policy));
@@ -180,7 +179,7 @@ class Reading {
       kubelet.topology_scope = "container";
       Assume("TopologyScopeAssumed", "", "scope container, the kubelet's default");
     }
-    if (!IsOneOf(kubelet.topology_scope, {"container", "pod"})) {
+    if (!IsIn(kTopologyScopeNames, kubelet.topology_scope)) {
       return Error(absl::StatusCode::kNotFound,
                    fmt::format("the topology manager's scope is not known (\"{}\")",
                                kubelet.topology_scope));
@@ -196,7 +195,7 @@ class Reading {
     const std::string told = AttributeOf(nrt_.attributes, "topologyManagerMaxNUMANodes");
     if (!told.empty()) options[kMaxNumaNodesOption] = told;
     const int zones = static_cast<int>(zones_.size());
-    if (zones <= kMostNumaNodesByDefault) return;
+    if (zones <= kDefaultMaxNumaNodes) return;
     const int most = base::ParseNumber<int>(options[kMaxNumaNodesOption]).value_or(0);
     options[kMaxNumaNodesOption] = std::to_string(zones);
     if (most >= zones) return;
@@ -361,9 +360,8 @@ class Reading {
     for (const auto& [name, nodes] : resources_) {
       if (!kube::MayBeDevice(name)) continue;
       const std::int64_t elsewhere = DevicesElsewhere(name, nodes);
-      const std::int64_t here = Sum(nodes, &Amounts::capacity);
-      if (here > kMostDevices || elsewhere > kMostDevices ||
-          (all += here + elsewhere) > kMostDevices) {
+      all = kube::Sum(all, kube::Sum(Sum(nodes, &Amounts::capacity), elsewhere));
+      if (all > kMostDevices) {
         return Error(absl::StatusCode::kInvalidArgument,
                      fmt::format("more than {} devices", kMostDevices));
       }

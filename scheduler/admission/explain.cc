@@ -356,15 +356,10 @@ class Explainer {
   }
 
   std::string AdmittingPolicy(const NodeState& empty) const {
-    static constexpr std::array<std::pair<TopologyPolicy, const char*>, 3> kLooser = {
-        {{TopologyPolicy::kRestricted, "restricted"},
-         {TopologyPolicy::kBestEffort, "best-effort"},
-         {TopologyPolicy::kNone, "none"}}};
-    const TopologyPolicy own = machine_.settings.topology_policy;
-    bool looser = own == TopologyPolicy::kSingleNumaNode;
-    for (const auto& [policy, name] : kLooser) {
-      if (looser && Admit(WithPolicy(empty, policy), request_).admitted()) return name;
-      looser = looser || policy == own;
+    for (const TopologyPolicy policy :
+         {TopologyPolicy::kRestricted, TopologyPolicy::kBestEffort, TopologyPolicy::kNone}) {
+      const bool looser = policy < machine_.settings.topology_policy;
+      if (looser && Admit(WithPolicy(empty, policy), request_).admitted()) return ToString(policy);
     }
     return "";
   }

@@ -62,17 +62,7 @@ std::string Join(const std::vector<std::string>& parts) {
 }
 
 const char* PolicyName(const Machine& machine) {
-  switch (machine.settings.topology_policy) {
-    case TopologyPolicy::kNone:
-      return "none";
-    case TopologyPolicy::kBestEffort:
-      return "best-effort";
-    case TopologyPolicy::kRestricted:
-      return "restricted";
-    case TopologyPolicy::kSingleNumaNode:
-      return "single-numa-node";
-  }
-  return "";
+  return ToString(machine.settings.topology_policy);
 }
 
 class Describer {

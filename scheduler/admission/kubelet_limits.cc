@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,19 +27,20 @@ struct Refusal {
 };
 
 Refusal NotAmong(const std::string& name, const std::string& value,
-                 std::initializer_list<std::string_view> known) {
+                 std::span<const char* const> known) {
   if (value.empty() || std::ranges::find(known, value) != known.end()) return {};
   return {Limit::kUnknownPolicy, fmt::format("{} \"{}\"", name, value)};
 }
 
 // validation.go, and the managers' own switches.
 Refusal UnknownPolicy(const KubeletFacts& kubelet) {
+  static constexpr std::array kCpuPolicies = {"none", "static"};
+  static constexpr std::array kMemoryPolicies = {"None", "Static"};
   for (Refusal refusal : {
-           NotAmong("topology manager policy", kubelet.topology_policy,
-                    {"none", "best-effort", "restricted", "single-numa-node"}),
-           NotAmong("topology manager scope", kubelet.topology_scope, {"container", "pod"}),
-           NotAmong("CPU manager policy", kubelet.cpu_policy, {"none", "static"}),
-           NotAmong("memory manager policy", kubelet.memory_policy, {"None", "Static"}),
+           NotAmong("topology manager policy", kubelet.topology_policy, kTopologyPolicyNames),
+           NotAmong("topology manager scope", kubelet.topology_scope, kTopologyScopeNames),
+           NotAmong("CPU manager policy", kubelet.cpu_policy, kCpuPolicies),
+           NotAmong("memory manager policy", kubelet.memory_policy, kMemoryPolicies),
        }) {
     if (refusal.limit != Limit::kNone) return refusal;
   }
@@ -405,8 +406,7 @@ Limit FindMemoryLimit(const Machine& machine, const Pool& pool, const Wants& wan
   if (!machine.may_limit_hints && !wants.unknown_memory) return Limit::kNone;
   if (affinity == 0) return MemoryHintLimit(machine, wants);
   if (AnyLacks(machine, wants, affinity)) return Limit::kMissingHugePages;
-  return Satisfies(pool, affinity, wants.memory) ? Limit::kNone
-                                                 : MemoryHintLimit(machine, wants);
+  return Satisfies(pool, affinity, wants.memory) ? Limit::kNone : MemoryHintLimit(machine, wants);
 }
 
 Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::size_t devices) {

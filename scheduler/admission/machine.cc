@@ -50,11 +50,11 @@ int MinorVersion(const std::string& version) {
   return base::ParseNumber<int>(digits).value_or(0);
 }
 
+// One that is not known counts as none; ReadLimits refuses it.
 TopologyPolicy PolicyNamed(const std::string& name) {
-  if (name == "best-effort") return TopologyPolicy::kBestEffort;
-  if (name == "restricted") return TopologyPolicy::kRestricted;
-  if (name == "single-numa-node") return TopologyPolicy::kSingleNumaNode;
-  return TopologyPolicy::kNone;
+  const auto found = std::ranges::find(kTopologyPolicyNames, name);
+  if (found == kTopologyPolicyNames.end()) return TopologyPolicy::kNone;
+  return static_cast<TopologyPolicy>(found - kTopologyPolicyNames.begin());
 }
 
 Settings ReadSettings(const placement::KubeletFacts& kubelet) {
@@ -321,6 +321,14 @@ absl::StatusOr<DeviceIds> ReadDevices(const NodePlacement& node, const DeviceOrd
 }
 
 }  // namespace
+
+const char* ToString(TopologyPolicy policy) {
+  return kTopologyPolicyNames.at(static_cast<std::size_t>(policy));
+}
+
+const char* ToString(TopologyScope scope) {
+  return kTopologyScopeNames.at(static_cast<std::size_t>(scope));
+}
 
 Reach::Reach(std::vector<std::int64_t> parts) : most_(std::move(parts)) {
   std::ranges::sort(most_, std::greater<>());

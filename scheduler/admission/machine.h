@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,13 +28,21 @@ inline constexpr int kDefaultMaxNumaNodes = 8;
 // More bytes of one type than a NUMA node can have; sums over all nodes stay within 64 bits.
 inline constexpr std::int64_t kMaxMemory = std::int64_t{1} << 55;
 
+// From the loosest to the strictest.
 enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 enum class TopologyScope { kContainer, kPod };
+
+// As the kubelet's configuration has them, in the order of the values.
+inline constexpr std::array kTopologyPolicyNames = {"none", "best-effort", "restricted",
+                                                    "single-numa-node"};
+inline constexpr std::array kTopologyScopeNames = {"container", "pod"};
+const char* ToString(TopologyPolicy policy);
+const char* ToString(TopologyScope scope);
 
 // How much is known of a node: all that the kubelet decides by, or counts per NUMA node (coarse.h).
 enum class Grade { kExact, kCoarse };
 
-// What the kubelet was started with, as far as it decides admissions.
+// What the kubelet was started with, as far as it decides admissions and what they leave.
 struct Settings {
   TopologyPolicy topology_policy = TopologyPolicy::kNone;
   TopologyScope topology_scope = TopologyScope::kContainer;
@@ -44,11 +53,11 @@ struct Settings {
   bool distribute_cpus_across_numa = false;
   bool align_by_socket = false;
   bool distribute_cpus_across_cores = false;
-  bool strict_cpu_reservation = false;
+  bool strict_cpu_reservation = false;  // reserved CPUs are not in the shared pool either
   bool prefer_align_cpus_by_uncorecache = false;
   bool memory_static = false;
-  bool pod_level_managers =
-      false;               // gate PodLevelResourceManagers: alpha, off by default up to 1.38
+  // Gate PodLevelResourceManagers: alpha in 1.36, beta from 1.37; off by default up to 1.38.
+  bool pod_level_managers = false;
   int minor_version = 37;  // of the kubelet: 1.N; 0 unknown
   bool operator==(const Settings&) const = default;
 };
