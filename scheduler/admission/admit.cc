@@ -386,8 +386,6 @@ const char* KubeletReason(const Outcome& outcome) {
       return "SMTAlignmentError";
     case Reason::kEmptyPodPool:
       return "EmptyPodSharedPoolError";
-    case Reason::kOutOf:
-      return "OutOf";
     case Reason::kKubeletCannot:
       return "KubeletCannot";
   }

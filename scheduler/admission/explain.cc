@@ -270,9 +270,7 @@ class Explainer {
     const NodeState empty = Empty(state_);
     const Verdict when_empty = Admit(empty, request_);
     found_.fits_empty_node = when_empty.admitted();
-    if (outcome_.reason == Reason::kOutOf) {
-      found_.code = Why::kOutOf;
-    } else if (InitContainersAreInTheWay()) {
+    if (InitContainersAreInTheWay()) {
       found_.code = Why::kReusedInitResources;
       Numbers(state_, request_, outcome_, RefusedAlone(state_, request_));
     } else if (Refuses(when_empty)) {

@@ -18,7 +18,7 @@ namespace scheduler::admission {
 enum class Why {
   kFits,
   kKubeletCannot,        // Verdict::limit
-  kOutOf,                // the node's sums, the check after the managers
+  kOutOf,                // the node's sums, the check after the managers; from ExplainOutOf alone
   kReusedInitResources,  // the container that fails would be admitted if no plain init container
                          // had been before it: what they keep is in the way
   kSmtAlignment,         // full-pcpus-only, also when empty if fits_empty_node is false

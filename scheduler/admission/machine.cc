@@ -281,12 +281,12 @@ DeviceResource BuildResource(const std::vector<const PlacedDevice*>& devices,
   resource.on_node.assign(machine.numa_ids.size(), Bits(count));
   for (int i = 0; i < count; ++i) {
     const PlacedDevice& placed = *devices[At(i)];
-    const Device device{.nodes = machine.FromIds(placed.numa_nodes),
-                        .has_topology = !placed.numa_nodes.empty() || placed.unknown_node};
-    resource.aligned = resource.aligned || device.has_topology;
+    const Device device{.nodes = machine.FromIds(placed.numa_nodes)};
+    const bool has_topology = !placed.numa_nodes.empty() || placed.unknown_node;
+    resource.aligned = resource.aligned || has_topology;
     resource.nodes |= device.nodes;
     resource.one_node_each = resource.one_node_each && std::popcount(device.nodes) <= 1;
-    if (!device.has_topology) resource.without_topology.Set(i);
+    if (!has_topology) resource.without_topology.Set(i);
     for (Mask rest = device.nodes; rest != 0; rest &= rest - 1) {
       resource.on_node[At(std::countr_zero(rest))].Set(i);
     }

@@ -114,20 +114,19 @@ base::CpuSet ToCpuSet(const Bits& cpus);
 
 // One device as its plugin announced it.
 struct Device {
-  Mask nodes = 0;             // NUMA nodes of the machine that it names
-  bool has_topology = false;  // it names some node, known or not
+  Mask nodes = 0;  // NUMA nodes of the machine that it names
   bool operator==(const Device&) const = default;
 };
 
 struct DeviceResource {
   std::string name;
   std::vector<Device> devices;  // in the plugin's order of preference
-  bool aligned = false;         // some device names a NUMA node: hints are made
+  bool aligned = false;         // some device names a NUMA node, known or not: hints are made
   Mask nodes = 0;               // the NUMA nodes that hints iterate over
-  Bits without_topology;
-  std::vector<Bits> on_node;  // by NUMA position: the devices that name it
-  bool one_node_each = true;  // no device names several NUMA nodes
-  Reach reach;                // exact only with one_node_each
+  Bits without_topology;        // devices that name no NUMA node, known or not
+  std::vector<Bits> on_node;    // by NUMA position: the devices that name it
+  bool one_node_each = true;    // no device names several NUMA nodes
+  Reach reach;                  // exact only with one_node_each
   bool operator==(const DeviceResource&) const = default;
 };
 

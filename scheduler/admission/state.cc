@@ -137,6 +137,20 @@ const Holding* PodsOwn(const std::vector<Holding>& holdings) {
   return own == holdings.end() ? nullptr : &*own;
 }
 
+// Puts back into the pool what the containers of a pod hold, or the pod itself.
+void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Pool& pool) {
+  const Holding* own = PodsOwn(holdings);
+  for (const Holding& holding : holdings) {
+    if (own == nullptr || own == &holding) {
+      Release(machine, holding, pool);
+      continue;
+    }
+    for (const auto& [resource, bits] : holding.devices) {
+      pool.devices[At(resource)].allocated -= bits;
+    }
+  }
+}
+
 }  // namespace
 
 int FindDevice(const NodeState& state, int resource, const std::string& id) {
@@ -233,19 +247,6 @@ void Release(const Machine& machine, const Holding& holding, Pool& pool) {
   pool.cpus |= holding.cpus - machine.reserved_cpus;
   for (const MemoryBlock& block : holding.memory) ReleaseMemory(machine, block, pool);
   for (const auto& [resource, bits] : holding.devices) pool.devices[At(resource)].allocated -= bits;
-}
-
-void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Pool& pool) {
-  const Holding* own = PodsOwn(holdings);
-  for (const Holding& holding : holdings) {
-    if (own == nullptr || own == &holding) {
-      Release(machine, holding, pool);
-      continue;
-    }
-    for (const auto& [resource, bits] : holding.devices) {
-      pool.devices[At(resource)].allocated -= bits;
-    }
-  }
 }
 
 void Remove(NodeState& state, const std::string& uid) {

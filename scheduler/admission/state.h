@@ -88,9 +88,6 @@ void Remove(NodeState& state, const std::string& uid);
 void SetDevices(NodeState& state, const std::string& resource,
                 const std::vector<std::string>& unhealthy);
 
-// Puts back into the pool what the containers of a pod hold, or the pod itself.
-void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Pool& pool);
-
 // Puts back into the pool what a container holds. Memory goes to its nodes in ascending order, as
 // much as each has given out; a node without blocks leaves its group.
 void Release(const Machine& machine, const Holding& holding, Pool& pool);

@@ -12,21 +12,21 @@
 
 namespace scheduler::admission {
 
-// The kubelet's own reasons for refusing a pod, and two of ours.
+// The managers' reasons for refusing a pod, and two of ours. Those of the node's sums, which are
+// checked later, are texts (node_sums.h).
 enum class Reason {
   kAdmitted,
   kTopologyAffinity,     // TopologyAffinityError: the merged hint is not good enough for the policy
   kUnexpectedAdmission,  // UnexpectedAdmissionError: a manager could not allocate after all
   kSmtAlignment,         // SMTAlignmentError: full-pcpus-only
   kEmptyPodPool,         // EmptyPodSharedPoolError: a pod's own resources leave nothing to share
-  kOutOf,                // OutOfcpu, OutOfmemory, …: the node's sums, checked after the managers
   kKubeletCannot,        // the kubelet itself cannot answer: it would not start, hang or panic
 };
 
-enum class Stage { kNone, kMerge, kAllocate, kNodeSums };
+enum class Stage { kNone, kMerge, kAllocate };
 
 // Which manager or resource refused.
-enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory, kNode };
+enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory };
 
 // The kubelet's answer to a pod.
 struct Outcome {
