@@ -96,7 +96,7 @@ class Describer {
       case Why::kOutOf:
         return "the node's allocatable resources are used up";
       case Why::kReusedInitResources:
-        return "what earlier init containers keep leaves no place for another container";
+        return "what finished init containers keep leaves no room for a later container";
       case Why::kSmtAlignment:
         return SmtAlignment();
       case Why::kWidthsDisagree:
@@ -164,10 +164,11 @@ class Describer {
       parts.push_back(fmt::format("{} {} {}", Join(amounts), one ? "needs" : "need", width));
     }
     std::string text =
-        fmt::format("policy restricted never admits different numbers of NUMA nodes: {}",
+        fmt::format("under policy restricted all must need the same number of NUMA nodes: {}",
                     fmt::join(parts, ", "));
     if (found_.least_cpus) {
-      text += fmt::format("; {} would be admitted", Amount(kube::kCpu, *found_.least_cpus, true));
+      text += fmt::format("; with {} it would be admitted",
+                          Amount(kube::kCpu, *found_.least_cpus, true));
     }
     return text;
   }
@@ -183,7 +184,7 @@ class Describer {
       text = fmt::format("policy {} never admits {}{}", PolicyName(machine_), All(), Together());
     }
     if (!found_.admitting_policy.empty()) {
-      text += fmt::format("; policy {} would admit it", found_.admitting_policy);
+      text += fmt::format("; policy {} would admit the pod", found_.admitting_policy);
     }
     return text;
   }
@@ -218,7 +219,7 @@ class Describer {
   std::string FreeButSpread() const {
     const ResourceNumbers& numbers = *about_.front();
     if (!numbers.nearest || numbers.short_by == 0) {
-      return fmt::format("{} free, but not where policy {} wants that", AllAre(),
+      return fmt::format("{} free, but not on NUMA nodes that policy {} accepts", AllAre(),
                          PolicyName(machine_));
     }
     return numbers.width == 1 ? fmt::format("no NUMA node has {} free", All())
@@ -227,7 +228,7 @@ class Describer {
 
   std::string NotTogether() const {
     if (OneNumaNodeLacks()) return fmt::format("no NUMA node has {} free together", All());
-    return fmt::format("{} free, but not together as policy {} wants that", AllAre(),
+    return fmt::format("{} free, but not together on NUMA nodes that policy {} accepts", AllAre(),
                        PolicyName(machine_));
   }
 
@@ -245,7 +246,7 @@ class Describer {
       if (numbers->numa.empty()) {
         parts.push_back(Amount(numbers->resource, numbers->free, false) + " in all");
       } else if (numbers->width > 1 && numbers->short_by > 0) {
-        parts.push_back(fmt::format("NUMA nodes {} lack the least, {}",
+        parts.push_back(fmt::format("NUMA nodes {} come closest, {} short",
                                     numbers->nearest->ToString(),
                                     Amount(numbers->resource, numbers->short_by, true)));
       }
@@ -278,11 +279,11 @@ class Describer {
       const Pool::NodeMemory& memory = pool_.memory[node];
       if (std::popcount(memory.group) > 1 &&
           std::countr_zero(memory.group) == static_cast<int>(node)) {
-        parts.push_back(
-            fmt::format("NUMA nodes {} are one group", machine_.ToIds(memory.group).ToString()));
+        parts.push_back(fmt::format("NUMA nodes {} give their memory together",
+                                    machine_.ToIds(memory.group).ToString()));
       } else if (std::popcount(memory.group) == 1 && memory.assignments > 0) {
         parts.push_back(
-            fmt::format("NUMA node {} holds memory of its own", machine_.numa_ids[node]));
+            fmt::format("NUMA node {} gives its memory alone", machine_.numa_ids[node]));
       }
     }
   }

@@ -15,7 +15,8 @@ struct Texts {
 // `found` has everything but the texts.
 Texts Describe(const NodeState& state, const Outcome& outcome, const Explanation& found);
 
-// "CPU", "memory", "GPU" for nvidia.com/gpu and amd.com/gpu, else what stands after the vendor.
+// "CPU", "memory", "GPU" for nvidia.com/gpu and any other vendor's gpu, else what stands after the
+// vendor.
 std::string ShortName(const std::string& resource);
 
 }  // namespace scheduler::admission

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/admission/admit.h"
+#include "scheduler/admission/explain_text.h"
 #include "test/scheduler/scene.h"
 
 namespace scheduler::admission {
@@ -80,7 +81,7 @@ TEST(Explain, NamesWhatLacksTheLeastWhereSeveralNumaNodesAreNeeded) {
                                  .policy = "restricted"})
                               .state;
   EXPECT_EQ(Summary(state, "4 GPU"), "FreeButSpread: no 2 NUMA nodes have 4 GPUs free");
-  EXPECT_THAT(Detail(state, "4 GPU"), HasSubstr(", NUMA nodes 0,4 lack the least, 1 GPU"));
+  EXPECT_THAT(Detail(state, "4 GPU"), HasSubstr(", NUMA nodes 0,4 come closest, 1 GPU short"));
 }
 
 TEST(Explain, SaysWhatIsFreeButNotTogether) {
@@ -108,16 +109,17 @@ TEST(Explain, SaysThatNoNodeOfTheKindWillEverDoAndWhichPolicyWould) {
   const NodeState state = SomeGpusFree();
   EXPECT_EQ(
       Summary(state, "20 CPU 100Gi 8 GPU"),
-      "NeverFits: no NUMA node has 8 GPUs, even when empty; policy restricted would admit it");
-  EXPECT_EQ(
-      Summary(state, "4 CPU 1Gi 8 GPU"),
-      "NeverFits: no NUMA node has 8 GPUs, even when empty; policy best-effort would admit it");
+      "NeverFits: no NUMA node has 8 GPUs, even when empty; policy restricted would admit the "
+      "pod");
+  EXPECT_EQ(Summary(state, "4 CPU 1Gi 8 GPU"),
+            "NeverFits: no NUMA node has 8 GPUs, even when empty; policy best-effort would admit "
+            "the pod");
   EXPECT_EQ(Summary(state, "4 CPU 1Gi 9 GPU"), "NeverFits: the node never has 9 GPUs to give");
   EXPECT_EQ(ExplainTo(state, "4 CPU 1Gi 8 GPU").admitting_policy, "best-effort");
   const NodeState apart = Scene({.numa = {{.id = 0, .gpus = 4}, {.id = 1, .cpus = 32}}}).state;
   EXPECT_EQ(Summary(apart, "24 CPU 1Gi 4 GPU"),
             "NeverFits: no NUMA node has 4 GPUs, 24 CPUs and 1 GiB of memory together, even when "
-            "empty; policy best-effort would admit it");
+            "empty; policy best-effort would admit the pod");
 }
 
 // With 2 of 16 CPUs reserved, 15 CPUs prefer one NUMA node, which none can give.
@@ -127,20 +129,22 @@ TEST(Explain, SaysThatReservedCpusKeepAWidthFromEverBeingPreferred) {
   const NodeState both = Scene({.policy = "restricted", .reserved_cpus = "0,8,16,24"}).state;
   EXPECT_EQ(Summary(both, "15 CPU 1Gi"),
             "NeverFits: no NUMA node has 15 CPUs, even when empty; policy best-effort would admit "
-            "it");
+            "the pod");
 }
 
 TEST(Explain, SaysWhichWidthsDisagreeAndHowManyCpusWouldDo) {
   const NodeState state = SomeGpusFree("restricted");
   EXPECT_EQ(Summary(state, "4 CPU limit 4 CPU 6 GPU"), "NoFreeDevice: fewer than 6 GPUs are free")
       << "CPUs of a pod that is not Guaranteed have no say";
-  EXPECT_EQ(Summary(state, "4 CPU 100Gi 6 GPU"),
-            "WidthsDisagree: policy restricted never admits different numbers of NUMA nodes: 6 "
-            "GPUs and 100 GiB of memory need 2, 4 CPUs need 1; 17 CPUs would be admitted");
+  EXPECT_EQ(
+      Summary(state, "4 CPU 100Gi 6 GPU"),
+      "WidthsDisagree: under policy restricted all must need the same number of NUMA nodes: 6 "
+      "GPUs and 100 GiB of memory need 2, 4 CPUs need 1; with 17 CPUs it would be admitted");
   EXPECT_EQ(ExplainTo(state, "4 CPU 100Gi 6 GPU").least_cpus, 17);
-  EXPECT_EQ(Summary(state, "4 CPU 1Gi 6 GPU"),
-            "WidthsDisagree: policy restricted never admits different numbers of NUMA nodes: 6 "
-            "GPUs need 2, 4 CPUs and 1 GiB of memory need 1");
+  EXPECT_EQ(
+      Summary(state, "4 CPU 1Gi 6 GPU"),
+      "WidthsDisagree: under policy restricted all must need the same number of NUMA nodes: 6 "
+      "GPUs need 2, 4 CPUs and 1 GiB of memory need 1");
 }
 
 TEST(Explain, SaysThatWholeCoresAreMissing) {
@@ -162,13 +166,14 @@ TEST(Explain, SaysThatMemoryIsTiedToOtherPods) {
             "MemoryGroup: 100 GiB of memory is free, but on NUMA nodes that are tied to other "
             "pods' memory");
   EXPECT_THAT(Detail(single.state, "20 CPU 100Gi"),
-              HasSubstr(", NUMA node 0 holds memory of its own"));
+              HasSubstr(", NUMA node 0 gives its memory alone"));
   Scene group({.policy = "restricted"});
   EXPECT_EQ(group.Add("large", "20 CPU 100Gi"), "admitted on 0-1");
   EXPECT_EQ(Summary(group.state, "2 CPU 10Gi"),
             "MemoryGroup: 10 GiB of memory is free, but on NUMA nodes that are tied to other pods' "
             "memory");
-  EXPECT_THAT(Detail(group.state, "2 CPU 10Gi"), HasSubstr(", NUMA nodes 0-1 are one group"));
+  EXPECT_THAT(Detail(group.state, "2 CPU 10Gi"),
+              HasSubstr(", NUMA nodes 0-1 give their memory together"));
 }
 
 TEST(Explain, SaysThatInitContainersKeepWhatTheyHad) {
@@ -176,7 +181,7 @@ TEST(Explain, SaysThatInitContainersKeepWhatTheyHad) {
   const std::string pod = "init 20 CPU 1Gi; 4 CPU 1Gi";
   NodeState no_memory = Scene({.policy = "restricted", .memory_policy = "None"}).state;
   EXPECT_EQ(Summary(no_memory, pod),
-            "ReusedInitResources: what earlier init containers keep leaves no place for another "
+            "ReusedInitResources: what finished init containers keep leaves no room for a later "
             "container");
   EXPECT_THAT(Detail(no_memory, pod), HasSubstr("container a: "));
   EXPECT_EQ(ExplainTo(state, "init 8 CPU 1Gi; 4 CPU 1Gi").code, Why::kFits);
@@ -213,6 +218,7 @@ TEST(Explain, NamesResourcesShortly) {
   const NodeState state = Scene(node).state;
   EXPECT_EQ(Summary(state, "2 vendor.com/nic"), "NeverFits: the node never has 2 nic to give");
   EXPECT_EQ(Summary(state, "2 amd.com/gpu"), "NeverFits: the node never has 2 GPUs to give");
+  EXPECT_EQ(ShortName("example.com/gpu"), "GPU") << "whose they are does not matter";
   EXPECT_EQ(Summary(state, "1 CPU 1Gi 3Gi hugepages-1Gi"),
             "NeverFits: the node never has 3 GiB of 1Gi huge pages to give");
 }
