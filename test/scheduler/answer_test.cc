@@ -88,6 +88,17 @@ TEST(NodeState, OfA256CpuMachineTakesLessThan4KiBWithoutItsMachine) {
   EXPECT_LT(sizeof(*copy), 4096U);
 }
 
+TEST(Machines, AreSharedByNodesThatDifferInTheIdsOfTheirDevicesAlone) {
+  placement::NodePlacement node = NodeOf({.numa = Alike(2, {.gpus = 1})});
+  const auto built = [&] { return BuildMachine(node).value().machine; };
+  Machines machines;
+  const std::shared_ptr<const Machine> first = machines.Share(built());
+  node.devices.front().id = "another-0";
+  EXPECT_EQ(machines.Share(built()), first);
+  node.kubelet.topology_policy = "restricted";
+  EXPECT_NE(machines.Share(built()), first);
+}
+
 TEST(Filter, AnswersAsEachNodeDoesAlsoAfterNodesWereReplaced) {
   EXPECT_TRUE(CheckCases(100, [] {
     std::vector<std::shared_ptr<const NodeState>> nodes;
