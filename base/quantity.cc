@@ -63,8 +63,8 @@ std::optional<Scale> ParseScale(std::string_view suffix) {
   return Scale{0, static_cast<int>(std::clamp(*exponent, -kFar, kFar))};
 }
 
-// mantissa * 2^a * 10^b, a rest rounded up or cut off; nothing beyond int64. `rest`: the mantissa is
-// a little more than it says.
+// mantissa * 2^a * 10^b, a rest rounded up or cut off; nothing beyond int64. `rest`: the mantissa
+// is a little more than it says.
 std::optional<std::int64_t> Apply(Wide mantissa, bool rest, Scale scale, bool round_up) {
   constexpr Wide kLimit = Wide{1} << 122;
   const auto divide = [&] {
