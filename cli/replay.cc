@@ -42,8 +42,9 @@ RecordedContainer Describe(const admission::NodeState& state,
                             .numa_nodes = machine.ToIds(block.nodes)});
   }
   for (const auto& [resource, bits] : container.holding.devices) {
+    const std::vector<std::string>& all = (*state.device_ids)[At(resource)];
     std::vector<std::string>& ids = words.devices[machine.devices[At(resource)].name];
-    bits.ForEach([&](int device) { ids.push_back((*state.device_ids)[At(resource)][At(device)]); });
+    bits.ForEach([&](int device) { ids.push_back(all[At(device)]); });
   }
   return words;
 }

@@ -124,9 +124,10 @@ SimulatedContainer Describe(const admission::NodeState& state,
   }
   for (const auto& [position, bits] : verdict.holding.devices) {
     const admission::DeviceResource& resource = machine.devices[At(position)];
+    const std::vector<std::string>& ids = (*state.device_ids)[At(position)];
     SimulatedDevices devices{.resource = resource.name, .ids = {}, .nodes = {}};
     bits.ForEach([&](int device) {
-      devices.ids.push_back((*state.device_ids)[At(position)][At(device)]);
+      devices.ids.push_back(ids[At(device)]);
       devices.nodes |= machine.ToIds(resource.devices[At(device)].nodes);
     });
     std::ranges::sort(devices.ids);
