@@ -26,7 +26,6 @@ using placement::PlacedDevice;
 
 constexpr std::int64_t kMostCpus = 8192;  // as Linux
 constexpr std::int64_t kMostDevices = 8192;
-constexpr const char* kAssumedVersion = "v1.37.0";  // the rules that are predicted best
 constexpr const char* kMaxNumaNodesOption = "max-allowable-numa-nodes";
 
 // What one zone has of one resource: 0 <= available <= allocatable <= capacity.
@@ -250,10 +249,7 @@ class Reading {
   void ReadManagers() {
     KubeletFacts& kubelet = placement_.kubelet;
     kubelet.version = node_.kubelet_version;
-    if (kubelet.version.empty()) {
-      kubelet.version = kAssumedVersion;
-      Assume("KubeletVersionAssumed", "", "the rules of v1.37");
-    }
+    if (kubelet.version.empty()) Assume("KubeletVersionAssumed", "", "the rules of v1.37");
     kubelet.cpu_policy = AttributeOf(nrt_.attributes, "cpuManagerPolicy");
     kubelet.cpu_options = OptionsIn(AttributeOf(nrt_.attributes, "cpuManagerPolicyOptions"));
     const auto cpu = resources_.find(kube::kCpu);
@@ -275,7 +271,7 @@ class Reading {
                    : "None, as no zone has memory to give");
     }
     const auto smt = kubelet.cpu_options.find("full-pcpus-only");
-    if (smt != kubelet.cpu_options.end() && smt->second == "true") {
+    if (smt != kubelet.cpu_options.end() && base::ParseBool(smt->second).value_or(false)) {
       Assume("FullCoresNotChecked", "",
              "full-pcpus-only is set, but threads per core are not told");
     }

@@ -307,7 +307,8 @@ TEST(CoarseState, AddsTheDevicesThatTheNodeHasBeyondItsZones) {
 TEST(CoarseState, TakesTheKubeletsVersionFromTheNode) {
   const NodeResourceTopology nrt = Published("restricted", {Zone("node-0", {{kGpu, 2, 2, 2}})});
   ASSERT_OK_AND_ASSIGN(const CoarseState assumed, CoarseStateFrom(nrt));
-  EXPECT_EQ(assumed.state.machine->settings.minor_version, 37);
+  EXPECT_EQ(assumed.state.machine->settings.minor_version, 0);  // as 37, and not verified
+  EXPECT_FALSE(Answer(assumed.state, Asks(0, 0, 1)).verified_version);
   EXPECT_THAT(Codes(assumed), Contains("KubeletVersionAssumed"));
   ASSERT_OK_AND_ASSIGN(const CoarseState told,
                        CoarseStateFrom(nrt, {.allocatable = {}, .kubelet_version = "v1.35.4"}));
