@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace scheduler::admission {
 namespace {
-
-using Amounts = std::map<std::string, std::int64_t>;
 
 // Whole CPUs of a container of a Guaranteed pod; a fraction unpins this container only.
 std::int64_t ExclusiveCpus(const kube::Resources& requests) {
@@ -23,32 +22,35 @@ std::vector<std::pair<std::string, std::int64_t>> Select(const kube::Resources& 
   return selected;
 }
 
-// The most that the pod needs at once of one amount: the app containers and sidecars together, or
-// an init container with the sidecars that were started before it.
-template <class Amount>
-std::int64_t Peak(const Request& request, Amount amount) {
-  std::int64_t sidecars = 0;
-  std::int64_t at_start = 0;
-  std::int64_t running = 0;
-  for (const ContainerDemand& container : request.containers) {
-    const std::int64_t own = amount(container.demand);
+// What a pod needs at once of one amount, container by container in their order: the app containers
+// and sidecars together, or an init container with the sidecars that were started before it.
+class Need {
+ public:
+  void Add(const ContainerDemand& container, std::int64_t own) {
     if (!container.init) {
-      running = kube::Sum(running, own);
+      running_ = kube::Sum(running_, own);
     } else if (container.sidecar) {
-      sidecars = kube::Sum(sidecars, own);
+      sidecars_ = kube::Sum(sidecars_, own);
     } else {
-      at_start = std::max(at_start, kube::Sum(sidecars, own));
+      at_start_ = std::max(at_start_, kube::Sum(sidecars_, own));
     }
   }
-  return std::max(kube::Sum(running, sidecars), at_start);
-}
+  std::int64_t Most() const { return std::max(kube::Sum(running_, sidecars_), at_start_); }
 
+ private:
+  std::int64_t sidecars_ = 0;
+  std::int64_t at_start_ = 0;
+  std::int64_t running_ = 0;
+};
+
+using Needs = std::map<std::string, Need>;  // by resource
+
+// Of a list that is sorted by name.
 std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& amounts,
                       const std::string& name) {
-  for (const auto& [own, amount] : amounts) {
-    if (own == name) return amount;
-  }
-  return 0;
+  const auto found =
+      std::ranges::lower_bound(amounts, name, {}, &std::pair<std::string, std::int64_t>::first);
+  return found == amounts.end() || found->first != name ? 0 : found->second;
 }
 
 // Whether exclusive parts use up the pod's whole amount though a container needs some of the rest:
@@ -68,29 +70,27 @@ bool LeavesNoPool(const Request& request, std::int64_t whole, Shares shares, Amo
   return lasting_one_shares && lasting >= whole;
 }
 
-// The pod's sums. Memory types that only init containers or sidecars ask for are kept apart.
+// The pod's sums, in one pass: a pod may name tens of thousands of resources. Memory types that
+// only init containers or sidecars ask for are kept apart.
 void SumUp(Request& request) {
-  Demand& pod = request.pod;
-  pod.cpus = Peak(request, [](const Demand& demand) { return demand.cpus; });
-  Amounts memory;
-  Amounts init_memory;
-  Amounts devices;
+  Need cpus;
+  Needs memory;
+  Needs devices;
+  std::set<std::string> of_apps;
   for (const ContainerDemand& container : request.containers) {
-    for (const auto& [name, amount] : container.demand.devices) devices[name] = 0;
-    Amounts& own = container.init ? init_memory : memory;
-    for (const auto& [name, amount] : container.demand.memory) own[name] = 0;
+    cpus.Add(container, container.demand.cpus);
+    for (const auto& [name, count] : container.demand.devices) devices[name].Add(container, count);
+    for (const auto& [name, bytes] : container.demand.memory) {
+      memory[name].Add(container, bytes);
+      if (!container.init) of_apps.insert(name);
+    }
   }
-  const auto peak_of_memory = [&request](const std::string& name) {
-    return Peak(request, [&name](const Demand& d) { return AmountOf(d.memory, name); });
-  };
-  for (const auto& [name, amount] : memory) pod.memory.push_back({name, peak_of_memory(name)});
-  for (const auto& [name, amount] : init_memory) {
-    if (memory.contains(name)) continue;
-    request.pod_init_memory.push_back({name, peak_of_memory(name)});
-  }
-  for (auto& [name, amount] : devices) {
-    amount = Peak(request, [&name = name](const Demand& d) { return AmountOf(d.devices, name); });
-    pod.devices.push_back({name, amount});
+  Demand& pod = request.pod;
+  pod.cpus = cpus.Most();
+  for (const auto& [name, need] : devices) pod.devices.push_back({name, need.Most()});
+  for (const auto& [name, need] : memory) {
+    auto& list = of_apps.contains(name) ? pod.memory : request.pod_init_memory;
+    list.push_back({name, need.Most()});
   }
 }
 
