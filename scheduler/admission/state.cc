@@ -151,6 +151,40 @@ void ReleaseAll(const Machine& machine, const std::vector<Holding>& holdings, Po
   }
 }
 
+// What is untold of the nodes of a block: ascending nodes, as much as each has.
+void TakeUntold(const NodePlacement& node, const MemoryBlock& block, NodeState& state) {
+  std::int64_t rest = block.bytes;
+  const std::string& type = state.machine->memory_types[At(block.type)];
+  for (Mask nodes = block.nodes; nodes != 0; nodes &= nodes - 1) {
+    const int position = std::countr_zero(nodes);
+    const int id = state.machine->numa_ids[At(position)];
+    const auto numa = std::ranges::find(node.numa_nodes, id, &NumaNodePlacement::id);
+    Pool::NodeMemory& memory = state.pool.memory[At(position)];
+    if (!numa->memory_assignments) ++memory.assignments;
+    if (!numa->memory_group) memory.group = block.nodes;
+    const auto table = std::ranges::find(numa->memory, type, &placement::NodeMemory::type);
+    if (table == numa->memory.end() || table->free) continue;
+    std::int64_t& free = memory.free[At(block.type)];
+    const std::int64_t taken = std::clamp<std::int64_t>(free, 0, rest);
+    free -= taken;
+    rest -= taken;
+  }
+}
+
+// Where it is not told what is free, at least nothing is that a pod of the object holds.
+void TakeUntold(const NodePlacement& node, const std::vector<Holding>& holdings, NodeState& state) {
+  const Holding* own = PodsOwn(holdings);
+  for (const Holding& holding : holdings) {
+    if (own != nullptr && own != &holding) continue;
+    for (const NumaNodePlacement& numa : node.numa_nodes) {
+      if (numa.free_cpus) continue;
+      const std::size_t position = At(PositionOf(*state.machine, numa.id));
+      state.pool.cpus -= holding.cpus & state.machine->cpu.in_numa[position];
+    }
+    for (const MemoryBlock& block : holding.memory) TakeUntold(node, block, state);
+  }
+}
+
 }  // namespace
 
 int FindDevice(const NodeState& state, int resource, const std::string& id) {
@@ -195,6 +229,7 @@ absl::StatusOr<NodeState> StateFrom(const NodePlacement& node, const DeviceOrder
       holdings.push_back(std::move(holding));
     }
   }
+  for (const auto& [uid, holdings] : state.pods) TakeUntold(node, holdings, state);
   return state;
 }
 
