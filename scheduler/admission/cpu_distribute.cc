@@ -13,6 +13,10 @@ namespace {
 
 constexpr int kNever = -1;
 
+// A kubelet needs minutes for more combinations of NUMA nodes: two dozen nodes have as many. The
+// number is ours.
+constexpr int kMostCombinations = 1 << 22;
+
 // A list of NUMA nodes that a search remembers as its best. Kubelets up to 1.37 keep it as a Go
 // slice whose memory later combinations of the same search may write over: appending to a slice in
 // place when its capacity (1, 2, 4, 8, 16, …) allows. So the remembered list can change behind the
@@ -154,6 +158,11 @@ class Distribution {
   }
 
  private:
+  // Counts one more combination; true if there were too many.
+  bool Tires() {
+    endless_ = endless_ || ++combinations_ > kMostCombinations;
+    return endless_;
+  }
   int Whole(int node) const { return free_[At(node)] / group_ * group_; }
   int Left(int node, const Bits& taken) const {
     return (available_ - taken).CountCommon(machine_.cpu.in_numa[At(node)]);
@@ -194,6 +203,7 @@ class Distribution {
 
   // One combination. False ends the search: nothing can be better.
   bool Try(const Order& combo, int block) {
+    if (Tires()) return false;
     if (best_balance_ == 0 && (!align_by_socket_ || best_in_one_socket_)) return false;
     const int share = EvenShare(combo);
     if (share == kNever) return true;
@@ -246,6 +256,7 @@ class Distribution {
   // Kubelets up to 1.37 let nodes share in the search that have the CPUs but not in whole groups,
   // and then deal out groups for ever.
   double BalanceAfter(Order after, const Order& subset, int rest) {
+    if (Tires()) return std::numeric_limits<double>::max();
     const auto of = [&](int node) -> int& {
       return after[At(
           static_cast<int>(std::find(nodes_.begin(), nodes_.end(), node) - nodes_.begin()))];
@@ -278,6 +289,7 @@ class Distribution {
   int group_;
   bool align_by_socket_;
   bool endless_ = false;
+  int combinations_ = 0;
   Order nodes_;
   Order free_;  // by NUMA position
   double best_balance_ = 0;

@@ -201,6 +201,7 @@ Limit MemoryHintLimit(const Machine& machine, const Wants& wants) {
 struct Hint {
   Mask mask = 0;
   bool preferred = false;
+  bool operator==(const Hint&) const = default;
 };
 using HintList = std::vector<Hint>;
 
@@ -283,19 +284,23 @@ bool SurvivesUntilPreferred(const Machine& machine, const std::vector<const Hint
   return true;
 }
 
+bool Prefers(const Opinion& opinion, Mask mask) {
+  if (opinion.kind != Opinion::Kind::kHints) return opinion.kind == Opinion::Kind::kNoPreference;
+  const Hints& hints = *opinion.hints;
+  return (mask & ~hints.nodes()) == 0 && hints.Preferred(mask) && hints.Feasible(mask);
+}
+
 // Whether the narrowest masks that all prefer are several, and one of them cannot be measured.
-bool PreferredCrash(const Machine& machine, const std::vector<HintList>& lists) {
+bool PreferredCrash(const Machine& machine, const Opinions& opinions,
+                    const std::vector<HintList>& lists) {
   std::vector<Mask> common;
   int narrowest = 0;
   const auto masks =
       std::ranges::find_if(lists, [](const HintList& list) { return list.front().mask != 0; });
   if (masks == lists.end()) return false;
   for (const Hint& hint : *masks) {
-    const bool by_all = std::ranges::all_of(lists, [&](const HintList& list) {
-      return std::ranges::any_of(list, [&](const Hint& other) {
-        return other.preferred && (other.mask == hint.mask || other.mask == 0);
-      });
-    });
+    const bool by_all = std::ranges::all_of(
+        opinions, [&](const Opinion& opinion) { return Prefers(opinion, hint.mask); });
     if (!by_all) continue;
     if (common.empty()) narrowest = std::popcount(hint.mask);
     if (std::popcount(hint.mask) == narrowest) common.push_back(hint.mask);
@@ -306,12 +311,32 @@ bool PreferredCrash(const Machine& machine, const std::vector<HintList>& lists) 
 }
 
 constexpr std::size_t kMostCombinations = 65536;
+constexpr std::size_t kMostInAllOrders = std::size_t{1} << 20;
 constexpr std::size_t kMostOrderedDevices = 6;  // 720 orders
 
-std::size_t Combinations(const std::vector<HintList>& lists) {
+// The lists in an order to begin with: each by its number, devices of equal lists by that of the
+// first of them, since it does not matter which of them comes first.
+std::vector<std::size_t> FirstOrder(const std::vector<HintList>& lists, std::size_t devices) {
+  std::vector<std::size_t> order(lists.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto equal = std::ranges::find(lists, lists[i]);
+    order[i] = i < devices ? static_cast<std::size_t>(equal - lists.begin()) : i;
+  }
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(devices));
+  return order;
+}
+
+bool TooManyCombinations(const std::vector<HintList>& lists, const std::vector<std::size_t>& order,
+                         std::size_t devices) {
+  std::size_t orders = 1;  // n! by the factorials of how many are equal
+  std::size_t equal = 1;
+  for (std::size_t i = 1; i < devices; ++i) {
+    equal = order[i] == order[i - 1] ? equal + 1 : 1;
+    orders = orders * (i + 1) / equal;
+  }
   std::size_t count = 1;
   for (const HintList& list : lists) count = std::min(count * list.size(), kMostCombinations + 1);
-  return count;
+  return count > kMostCombinations || count * orders > kMostInAllOrders;
 }
 
 }  // namespace
@@ -333,6 +358,10 @@ const char* ToString(Limit limit) {
   return kNames.at(static_cast<std::size_t>(limit));
 }
 
+bool ListsTooManySets(int nodes, std::size_t devices) {
+  return nodes > kMaxListedNodes || std::cmp_greater(devices, kMaxDeviceLooks >> nodes);
+}
+
 std::string LimitSentence(const Machine& machine, Limit limit) {
   switch (limit) {
     case Limit::kNone:
@@ -349,13 +378,11 @@ std::string LimitSentence(const Machine& machine, Limit limit) {
     case Limit::kNumaIdAbove63:
       return "the kubelet would crash: it has a NUMA node with an id above 63";
     case Limit::kTooManyMasks:
-      return fmt::format(
-          "the kubelet would hang: it would list all sets of more than {} NUMA nodes",
-          kMaxListedNodes);
+      return "the kubelet would hang: it would list all sets of too many NUMA nodes";
     case Limit::kDistances:
       return "the kubelet would crash: prefer-closest-numa-nodes fails on NUMA ids with gaps";
     case Limit::kEndlessSearch:
-      return "the kubelet would hang: distribute-cpus-across-numa would search for ever";
+      return "the kubelet would hang: distribute-cpus-across-numa would not end its search";
     case Limit::kMissingHugePages:
       return "the kubelet would crash: a NUMA node has no huge pages of the size asked for";
   }
@@ -393,7 +420,7 @@ Limit FindHintLimit(const Machine& machine, const Pool& pool, const Wants& wants
     const Mask nodes = DeviceHintsUseOnlyHostNodes(machine.settings.minor_version)
                            ? facts.nodes
                            : machine.all_nodes;
-    if (facts.aligned && std::popcount(nodes) > kMaxListedNodes &&
+    if (facts.aligned && ListsTooManySets(std::popcount(nodes), facts.devices.size()) &&
         (devices.healthy - devices.allocated).Count() >= count) {
       return Limit::kTooManyMasks;
     }
@@ -421,11 +448,10 @@ Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::s
   lists.reserve(opinions.size());
   for (const Opinion& opinion : opinions) lists.push_back(List(opinion));
   if (lists.empty()) return Limit::kNone;
-  if (Combinations(lists) > kMostCombinations || PreferredCrash(machine, lists)) {
+  std::vector<std::size_t> order = FirstOrder(lists, devices);
+  if (TooManyCombinations(lists, order, devices) || PreferredCrash(machine, opinions, lists)) {
     return Limit::kDistances;
   }
-  std::vector<std::size_t> order(lists.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto last_device = order.begin() + static_cast<std::ptrdiff_t>(devices);
   do {
     std::vector<const HintList*> ordered;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "placement/node_placement.h"
@@ -17,6 +18,11 @@ namespace scheduler::admission {
 // A manager that lists all sets of that many NUMA nodes needs minutes and gigabytes, for each more
 // node twice as much. The number is ours: the kubelet sets itself none.
 inline constexpr int kMaxListedNodes = 24;
+// So does the device manager, which looks at every device of the resource for each of the sets.
+inline constexpr std::int64_t kMaxDeviceLooks = std::int64_t{1} << 32;
+
+// Whether device hints over that many NUMA nodes are beyond one of the two.
+bool ListsTooManySets(int nodes, std::size_t devices);
 
 // One sentence without a full stop: "the kubelet would crash: …".
 std::string LimitSentence(const Machine& machine, Limit limit);
@@ -45,7 +51,8 @@ Limit FindMemoryLimit(const Machine& machine, const Pool& pool, const Wants& wan
 // combinations of hints in the kubelet's order up to the first preferred one; from there on it
 // crashes if the narrowest preferred masks are several and one is such. The first `devices`
 // opinions are devices, which come in random order: one order that crashes is enough. Beyond 65,536
-// combinations, kMaxEnumeratedNodes or 6 device resources the worst is assumed.
+// combinations, 1,048,576 in all orders together, kMaxEnumeratedNodes or 6 device resources the
+// worst is assumed.
 Limit FindDistanceLimit(const Machine& machine, const Opinions& opinions, std::size_t devices);
 
 }  // namespace scheduler::admission

@@ -15,13 +15,15 @@ enum class Limit {
   kReservedMemory,    // memory policy Static with none, or on a NUMA node that is not there
   // More nodes than a Mask holds. The kubelet answers, we cannot.
   kMoreThan64NumaNodes,
-  // All sets of more than kMaxListedNodes NUMA nodes would be listed: slow beyond use, but with
-  // time and memory enough it is an answer.
+  // All sets of more than kMaxListedNodes NUMA nodes would be listed, or fewer for thousands of
+  // devices (kMaxDeviceLooks): slow beyond use, but with time and memory enough it is an answer.
   kTooManyMasks,
   // It would crash, again after each restart, or search for ever: the pod must be kept away.
   kNumaIdAbove63,  // bitmask.NewBitMask refuses the id, and its nil mask is used all the same
   kDistances,      // prefer-closest-numa-nodes takes NUMA ids for positions (numa_info.go)
-  kEndlessSearch,  // distribute-cpus-across-numa searches for ever (cpumanager/cpu_assignment.go)
+  // distribute-cpus-across-numa searches for ever, or through millions of combinations
+  // (cpumanager/cpu_assignment.go).
+  kEndlessSearch,
   kMissingHugePages,  // a NUMA node has no table of the size (memorymanager/policy_static.go)
 };
 

@@ -137,6 +137,11 @@ absl::Status AddCores(const CoreGroup& group, int numa, base::CpuSet& seen,
                       std::vector<CoreFacts>& cores) {
   for (const base::CpuSet& cpus : group.cores) {
     if (cpus.empty()) return absl::InvalidArgumentError("a core has no CPUs");
+    const int highest = *std::max_element(cpus.begin(), cpus.end());
+    if (highest > kMaxCpuId) {
+      return absl::InvalidArgumentError(
+          fmt::format("CPU {} cannot be: Linux has none above {}", highest, kMaxCpuId));
+    }
     if (seen.Intersects(cpus)) {
       return absl::InvalidArgumentError(
           fmt::format("CPUs {} are on two cores", (seen & cpus).ToString()));
@@ -272,8 +277,7 @@ std::vector<const PlacedDevice*> InOrder(std::vector<const PlacedDevice*> device
   return devices;
 }
 
-DeviceResource BuildResource(const std::vector<const PlacedDevice*>& devices,
-                             const Machine& machine) {
+DeviceResource BuildResource(const std::vector<const PlacedDevice*>& devices, Machine& machine) {
   const int count = static_cast<int>(devices.size());
   DeviceResource resource;
   resource.name = devices.front()->resource;
@@ -293,6 +297,8 @@ DeviceResource BuildResource(const std::vector<const PlacedDevice*>& devices,
     resource.devices.push_back(device);
   }
   if (resource.nodes == 0) resource.nodes = machine.all_nodes;
+  machine.may_limit_hints =
+      machine.may_limit_hints || ListsTooManySets(machine.numa_count(), devices.size());
   std::vector<std::int64_t> parts;
   for (const Bits& on : resource.on_node) parts.push_back(on.Count());
   resource.reach = Reach(std::move(parts));

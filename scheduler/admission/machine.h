@@ -22,6 +22,8 @@ using Mask = std::uint64_t;
 inline constexpr int kMaxNumaNodes = 64;
 // The kubelet's own masks are by id, so ids end there.
 inline constexpr int kMaxNumaId = 63;
+// Linux has no CPU above: a bound for what a machine costs here, which is CPUs times cores.
+inline constexpr int kMaxCpuId = 8191;
 // How many NUMA nodes the topology manager takes without max-allowable-numa-nodes.
 inline constexpr int kDefaultMaxNumaNodes = 8;
 
@@ -191,8 +193,8 @@ struct MachineWithIds {
 };
 
 // Builds the machine that a NodePlacement describes. InvalidArgument if it contradicts itself (a
-// CPU on two NUMA nodes, duplicate ids) or has an amount that cannot be. A machine of more than 64
-// NUMA nodes has settings and a limit, and no NUMA nodes.
+// CPU on two NUMA nodes, duplicate ids) or has an amount or a CPU id that cannot be. A machine of
+// more than 64 NUMA nodes has settings and a limit, and no NUMA nodes.
 absl::StatusOr<MachineWithIds> BuildMachine(const placement::NodePlacement& node,
                                             const DeviceOrder& order = {},
                                             Grade grade = Grade::kExact);
