@@ -9,10 +9,12 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/quantity.h"
 #include "base/status_macros.h"
 #include "cli/json.h"
 #include "cli/memory_tables.h"
@@ -25,9 +27,18 @@ constexpr std::array kApiVersions = {"plumbline.dev/v1alpha1"};
 constexpr std::array kKinds = {"Machine"};
 constexpr std::array kSiblings = {"split", "adjacent"};
 constexpr int kMaxNodes = 64;
-constexpr int kMaxDevices = 4096;
-constexpr int kLocalDistance = 10;  // as firmware without a table is taken to say
+constexpr int kMaxDevices = 4096;     // of one resource on one NUMA node
+constexpr int kMaxAllDevices = 8192;  // of the machine
+constexpr int kLocalDistance = 10;    // as firmware without a table is taken to say
 constexpr int kRemoteDistance = 20;
+
+// "v1.37", "v1.37.2", "v1.37.2-eks-1".
+bool IsRelease(std::string_view version) {
+  if (!version.starts_with("v1.")) return false;
+  version.remove_prefix(3);
+  const std::size_t end = version.find_first_not_of("0123456789");
+  return end != 0 && !version.empty() && (end == version.npos || version[end] == '.');
+}
 
 // One word per core: its threads. The ids in ascending order are cut into as many equal parts as a
 // core has threads, of which each core has one id (split), or each `threads` neighbours are a core.
@@ -80,7 +91,7 @@ class MachineReader {
     };
     const JsonReader version = top_.Find("kubeletVersion");
     kubelet.version = version.present() ? version.Text() : "v1.37.2";
-    if (!kubelet.version.starts_with("v1.")) version.Fail("is no release such as v1.37.2");
+    if (!IsRelease(kubelet.version)) version.Fail("is no release such as v1.37.2");
     kubelet.topology_policy = setting("policy", kTopologyPolicies, "none");
     kubelet.topology_scope = setting("scope", kTopologyScopes, "container");
     kubelet.topology_options = Options("options", kTopologyOptions);
@@ -172,6 +183,12 @@ class MachineReader {
       memory.Fail("is missing, and memoryPolicy is Static");
     }
     memory_known_ = memory_known_ && memory.present();
+    std::int64_t parts = kept;
+    for (const auto& [type, bytes] : huge_pages) parts = kube::Sum(parts, bytes);
+    if (memory.present() && memory.Quantity() < parts) {
+      memory.Fail(fmt::format("huge pages and reservedMemory are {} together, more than it",
+                              base::FormatBytes(parts)));
+    }
     numa.memory = MemoryTables(numa.id, memory.Quantity(), huge_pages, reserved);
     numa.memory_group = base::NumaMask{numa.id};
     numa.memory_assignments = 0;
@@ -192,6 +209,10 @@ class MachineReader {
   void AddDevices(const JsonReader& devices, const base::NumaMask& nodes) {
     devices.EachMember([&](const std::string& resource, const JsonReader& count) {
       const std::int64_t more = count.Integer(0, kMaxDevices, 0);
+      if ((device_count_ += more) > kMaxAllDevices) {
+        count.Fail(fmt::format("makes more than {} devices", kMaxAllDevices));
+        return;
+      }
       std::vector<base::NumaMask>& all = devices_[resource];
       all.insert(all.end(), static_cast<std::size_t>(more), nodes);
     });
@@ -247,6 +268,7 @@ class MachineReader {
   // All sizes: the kubelet lists each on every NUMA node, perhaps as 0.
   std::map<std::string, std::int64_t> huge_pages_;
   std::map<std::string, std::vector<base::NumaMask>> devices_;
+  std::int64_t device_count_ = 0;
 };
 
 }  // namespace

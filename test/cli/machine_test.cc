@@ -125,6 +125,15 @@ TEST(ParseMachine, SaysWhatIsWrongAndWhere) {
   refused("{kind: Machine, numaNodes: [{devices: {example.com/gpu: 1000000000}}]}",
           "numaNodes[0].devices.example.com/gpu: 1000000000 is not within 0 to 4096");
   refused("{kind: Machine, numaNodes: [{memory: -1Gi}]}", "numaNodes[0].memory: ");
+  refused("{kind: Machine, numaNodes: [{memory: 1Gi, reservedMemory: 1Gi, hugepages-2Mi: 2Mi}]}",
+          "numaNodes[0].memory: huge pages and reservedMemory are 1026Mi together, more than it");
+  const std::string full = "{devices: {a.com/a: 4096, b.com/b: 4096}}";
+  refused("{kind: Machine, numaNodes: [" + full + ", {devices: {a.com/a: 1}}]}",
+          "numaNodes[1].devices.a.com/a: makes more than 8192 devices");
+  for (const std::string version : {"v1.", "1.37", "v1.x", "v1.3x", "v2.0", ""}) {
+    refused("{kind: Machine, kubeletVersion: \"" + version + "\", numaNodes: [{}]}",
+            "kubeletVersion: is no release such as v1.37.2");
+  }
   refused("{kind: Machine, apiVersion: cluster.x-k8s.io/v1beta1, numaNodes: [{}]}", "apiVersion: ");
 }
 
