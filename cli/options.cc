@@ -125,6 +125,9 @@ std::string Settle(const Flags& flags, const base::Terminal& terminal, SimulateO
   if (!options.recorded && (options.live || options.show > 0)) {
     return "--live and --show go with --recorded";
   }
+  if (options.file == "-" && options.node_file == "-") {
+    return "FILE and --node cannot both be standard input";
+  }
   for (const std::string& pair : flags.cpu_options) {
     const std::size_t equals = pair.find('=');
     const std::string name = pair.substr(0, equals);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -101,12 +102,15 @@ class SceneReader {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Scene> Finish(const std::string& file) && {
+  // `node_file` is where the node should have been, `file` where the pods should.
+  absl::StatusOr<Scene> Finish(const std::string& file, const std::string& node_file) && {
     if (!node_) {
-      return absl::InvalidArgumentError(fmt::format(
-          "{}: there is no node: no Machine, NodePlacement or NodeResourceTopology", file));
+      return At(node_file, "there is no node: no Machine, NodePlacement or NodeResourceTopology");
     }
-    if (scene_.pods.empty()) return absl::InvalidArgumentError(file + ": there are no pods");
+    if (scene_.pods.empty()) {
+      return At(file, scene_.notes.empty() ? "there are no pods"
+                                           : "there are no pods; " + scene_.notes.back());
+    }
     const absl::Status status = ReadNode();
     if (!status.ok()) return At(node_->place, status);
     return std::move(scene_);
@@ -175,6 +179,7 @@ class SceneReader {
           fmt::format("{}: {} has ended ({}), left out", place, pod->name, phase));
       return absl::OkStatus();
     }
+    NoteOddities(object, fmt::format("{}: {}", place, pod->name));
     // A slash is in no UID that an API server gives.
     if (pod->uid.empty()) pod->uid = fmt::format("simulated/{}", scene_.pods.size() + 1);
     if (!uids_.insert(pod->uid).second) {
@@ -182,6 +187,36 @@ class SceneReader {
     }
     scene_.pods.push_back(*std::move(pod));
     return absl::OkStatus();
+  }
+
+  // Amounts in a place where nobody looks for them, as after a slip of the pen: an API server would
+  // refuse the pod.
+  void NoteOddities(const Object& pod, const std::string& place) {
+    for (const char* list : {"initContainers", "containers"}) {
+      const Object* containers = Find(pod, {"spec", list});
+      if (containers == nullptr) continue;
+      for (const Object& container : containers->GetArray()) NoteOddContainer(container, place);
+    }
+  }
+  void NoteOddContainer(const Object& container, const std::string& place) {
+    const std::string name = Text(Find(container, "name"));
+    for (const char* member : {"resource", "requests", "limits", "request", "limit"}) {
+      if (Find(container, member) == nullptr) continue;
+      scene_.notes.push_back(
+          fmt::format("{} container {}: \"{}\" is not looked at; amounts are in resources.requests "
+                      "and resources.limits",
+                      place, name, member));
+    }
+    const Object* resources = Find(container, "resources");
+    if (resources == nullptr || !resources->IsObject()) return;
+    static constexpr std::array<std::string_view, 3> kKnown = {"requests", "limits", "claims"};
+    for (const auto& member : resources->GetObject()) {
+      const std::string own = Text(&member.name);
+      if (std::ranges::find(kKnown, own) != kKnown.end()) continue;
+      scene_.notes.push_back(
+          fmt::format("{} container {}: \"{}\" in its resources is not looked at; there are {}",
+                      place, name, own, fmt::join(kKnown, ", ")));
+    }
   }
 
   absl::Status AddTemplate(const Object& workload, const std::string& kind, const Object& pod,
@@ -288,7 +323,7 @@ absl::StatusOr<Scene> ReadScene(const Source& file, const std::optional<Source>&
   SceneReader reader(settings);
   if (node_file) RETURN_IF_ERROR(reader.Add(*node_file, Wanted::kNode));
   RETURN_IF_ERROR(reader.Add(file, node_file ? Wanted::kPods : Wanted::kNodeAndPods));
-  return std::move(reader).Finish(node_file ? node_file->name : file.name);
+  return std::move(reader).Finish(file.name, node_file ? node_file->name : file.name);
 }
 
 }  // namespace cli

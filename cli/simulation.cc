@@ -142,6 +142,35 @@ std::string Sentence(std::string text) {
   return text + ".";
 }
 
+// What an admitted pod did not get though it asks for it, and why.
+std::string NotGiven(const admission::Machine& machine, const kube::Pod& pod,
+                     const admission::Request& request,
+                     const std::optional<kube::Resources>& allocatable) {
+  std::vector<std::string> sentences;
+  for (const auto& [name, count] : request.pod.devices) {
+    const bool told = machine.grade == admission::Grade::kExact;  // else some may be in no zone
+    if (count == 0 || !told || machine.FindResource(name) >= 0) continue;
+    if (allocatable && allocatable->contains(name)) continue;
+    sentences.push_back(fmt::format(
+        "The node has no {}: its kubelet does not look at that, and no scheduler would send the "
+        "pod here.",
+        name));
+  }
+  const bool wants_cpus = std::ranges::any_of(pod.containers, [](const kube::Container& container) {
+    const std::int64_t milli = kube::Amount(container.requests, kube::kCpu);
+    return milli > 0 && milli % 1000 == 0;
+  });
+  const admission::Settings& settings = machine.settings;
+  if (wants_cpus && pod.qos != kube::Qos::kGuaranteed &&
+      (settings.cpu_static || settings.memory_static)) {
+    sentences.push_back(
+        fmt::format("Its QoS class is {}: CPUs and memory of their own only pods of class "
+                    "Guaranteed get.",
+                    kube::ToString(pod.qos)));
+  }
+  return fmt::format("{}", fmt::join(sentences, " "));
+}
+
 class Simulator {
  public:
   explicit Simulator(Scene scene) : scene_(std::move(scene)) {
@@ -194,6 +223,7 @@ class Simulator {
       admission::Commit(pod.uid, std::move(verdict), state);
       admission::Remove(state, pod.uid);
     } else {
+      outcome.why = NotGiven(*state.machine, pod, request, scene_.allocatable);
       Accept(pod, std::move(verdict), outcome);
     }
     return outcome;
@@ -208,7 +238,8 @@ class Simulator {
       preferred = preferred && container.preferred;
     }
     if (machine.settings.topology_policy == admission::TopologyPolicy::kBestEffort && !preferred) {
-      outcome.why =
+      if (!outcome.why.empty()) outcome.why += " ";
+      outcome.why +=
           "Not aligned as the pod's resources prefer; best-effort admits it all the same.";
     }
     outcome.devices_may_differ = verdict.ambiguous_devices;

@@ -67,6 +67,7 @@ TEST(CommandLine, RefusesInOneLineWithCode2) {
       {{"simulate", "a", "--policy", "strict"}, "--policy"},
       {{"simulate", "a", "--cpu-option", "full-pcpus-only"}, "give NAME=VALUE"},
       {{"simulate", "a", "--cpu-option", "smt=true"}, "there is none of this name"},
+      {{"simulate", "-", "--node", "-"}, "cannot both be standard input"},
       {{"simulate", "a", "--live"}, "go with --recorded"},
       {{"simulate", "a", "--recorded", "b"}, "takes no further FILE"},
       {{"simulate", "--recorded", "b", "--policy", "none"}, "from the recording"},

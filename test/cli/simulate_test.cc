@@ -234,6 +234,56 @@ TEST(Simulate, SaysWhichObjectIsWrong) {
               "document 3: a pod of UID u was there before");
 }
 
+TEST(Simulate, NamesTheFileThatHasNoPodsAndWhatWasLeftOutThere) {
+  test::TempTree files;
+  files.Put("node.yaml", kMachine);
+  SimulateOptions options;
+  options.node_file = files.Path("node.yaml");
+  ExpectWrong(RunOn("{kind: pod}", options),
+              "standard input: there are no pods; standard input: a pod is neither a pod nor a "
+              "node, left out");
+}
+
+TEST(Simulate, SaysWhenAmountsStandWhereNobodyLooksForThem) {
+  const std::string pods = R"(kind: Pod
+metadata: {name: slip}
+spec:
+  initContainers:
+  - {name: i, limits: {cpu: 1}}
+  containers:
+  - {name: a, resources: {limit: {cpu: 2, memory: 1Gi}}}
+  - {name: b, resource: {limits: {cpu: 2, memory: 1Gi}}}
+  - {name: c, resources: {limits: {cpu: 2, memory: 1Gi}, claims: [{name: x}]}}
+)";
+  SimulateOptions options;
+  options.look.width = 200;
+  const std::string out = RunOn(kMachine + pods, options).out;
+  EXPECT_THAT(out, HasSubstr("slip container i: \"limits\" is not looked at; amounts are in "
+                             "resources.requests and resources.limits\n"));
+  EXPECT_THAT(out, HasSubstr("slip container a: \"limit\" in its resources is not looked at; "
+                             "there are requests, limits, claims\n"));
+  EXPECT_THAT(out, HasSubstr("slip container b: \"resource\" is not looked at"));
+  EXPECT_THAT(out, Not(HasSubstr("slip container c")));
+}
+
+TEST(Simulate, SaysWhyAnAdmittedPodHoldsNothingOfItsOwn) {
+  SimulateOptions options;
+  options.look.width = 200;
+  const std::string out =
+      RunOn(kMachine + PodWith("burst", "cpu: 2") + PodWith("part", "cpu: 500m") +
+                PodWith("slip", "cpu: 1, memory: 1Gi, example.com/gpus: 1") +
+                PodWith("none", "example.com/gpus: 0"),
+            options)
+          .out;
+  EXPECT_THAT(out, HasSubstr("  main         nothing of its own\n"
+                             "  Its QoS class is Burstable: CPUs and memory of their own only pods "
+                             "of class Guaranteed get.\n\npart  admitted\n"
+                             "  main         nothing of its own\n\nslip  admitted"));
+  EXPECT_THAT(out, HasSubstr("  The node has no example.com/gpus: its kubelet does not look at "
+                             "that, and no scheduler would send the pod here.\n\nnone  admitted\n"
+                             "  main         nothing of its own\n\n"));
+}
+
 TEST(Simulate, WritesTheSameJsonEachTime) {
   SimulateOptions options;
   options.output = OutputFormat::kJson;
