@@ -66,6 +66,13 @@ NaiveKubelet::NaiveKubelet(const placement::NodePlacement& node,
   Ids ids;
   for (const placement::NumaNodePlacement& numa : node.numa_nodes) ids.insert(numa.id);
   numa_.assign(ids.begin(), ids.end());
+  ReadTopologyManager(node);
+  for (const placement::NumaNodePlacement& numa : node.numa_nodes) ReadNumaNode(numa);
+  ReadCpuManager();
+  ReadDevices(node, plugin_order);
+}
+
+void NaiveKubelet::ReadTopologyManager(const placement::NodePlacement& node) {
   merge_machine_.numa_ids = numa_;
   merge_machine_.all_nodes = (1U << numa_.size()) - 1;
   merge_machine_.settings.prefer_closest_numa_nodes =
@@ -86,20 +93,24 @@ NaiveKubelet::NaiveKubelet(const placement::NodePlacement& node,
         row.push_back(numa.distances.contains(to) ? numa.distances.at(to) : 0);
     }
   }
-  for (const placement::NumaNodePlacement& numa : node.numa_nodes) {
-    for (const placement::CoreGroup& group : numa.core_groups) {
-      for (const base::CpuSet& core : group.cores) {
-        for (const int id : core) {
-          cpus_.cpus[id] = {numa.id, group.socket, core.First(), group.l3};
-        }
+}
+
+void NaiveKubelet::ReadNumaNode(const placement::NumaNodePlacement& numa) {
+  for (const placement::CoreGroup& group : numa.core_groups) {
+    for (const base::CpuSet& core : group.cores) {
+      for (const int id : core) {
+        cpus_.cpus[id] = {numa.id, group.socket, core.First(), group.l3};
       }
     }
-    NaiveMemory& memory = memory_[numa.id];
-    memory.cells = {numa.id};
-    for (const placement::NodeMemory& table : numa.memory) {
-      memory.tables[table.type] = {table.allocatable, 0, table.allocatable};
-    }
   }
+  NaiveMemory& memory = memory_[numa.id];
+  memory.cells = {numa.id};
+  for (const placement::NodeMemory& table : numa.memory) {
+    memory.tables[table.type] = {table.allocatable, 0, table.allocatable};
+  }
+}
+
+void NaiveKubelet::ReadCpuManager() {
   cpus_.full_pcpus_only = Option(kubelet_.cpu_options, "full-pcpus-only");
   cpus_.distribute_across_numa = Option(kubelet_.cpu_options, "distribute-cpus-across-numa");
   cpus_.distribute_across_cores = Option(kubelet_.cpu_options, "distribute-cpus-across-cores");
@@ -111,6 +122,11 @@ NaiveKubelet::NaiveKubelet(const placement::NodePlacement& node,
   for (const auto& [id, cpu] : cpus_.cpus) {
     if (!reserved_.contains(id)) shared_.insert(id);
   }
+}
+
+void NaiveKubelet::ReadDevices(
+    const placement::NodePlacement& node,
+    const std::map<std::string, std::vector<std::string>>& plugin_order) {
   for (const placement::PlacedDevice& device : node.devices) {
     std::optional<Ids> nodes;
     if (!device.numa_nodes.empty() || device.unknown_node) nodes.emplace();

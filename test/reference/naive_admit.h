@@ -121,6 +121,12 @@ class NaiveKubelet {
     std::map<std::pair<Ids, std::string>, std::int64_t> reusable_memory;
   };
 
+  void ReadTopologyManager(const placement::NodePlacement& node);
+  void ReadNumaNode(const placement::NumaNodePlacement& numa);
+  void ReadCpuManager();
+  void ReadDevices(const placement::NodePlacement& node,
+                   const std::map<std::string, std::vector<std::string>>& plugin_order);
+
   Wish WishOf(const kube::Pod& pod, const kube::Container& container) const;
   Wish WishOfPod(const kube::Pod& pod) const;
   bool Run(const kube::Pod& pod, Admission& admission);

@@ -178,7 +178,7 @@ kube::Container AnyContainer(const placement::NodePlacement& node, bool guarante
     const bool huge = node.numa_nodes.front().memory.size() > 1;
     if (huge && Seldom(3)) limits["hugepages-1Gi"] = Any(0, 4) * kGiB;
   } else if (Seldom(2)) {
-    container.requests[kube::kCpu] = Any(1, 4) * 1000;
+    container.requests[kube::kCpu] = std::int64_t{1000} * Any(1, 4);
     limits[kube::kMemory] = Any(1, 4) * kGiB;
   }
   for (const char* resource : {"vendor.com/gpu", "vendor.com/nic"}) {
