@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "cli/recording.h"
 #include "cli/replay.h"
 #include "test/scheduler/scene.h"
@@ -22,9 +24,9 @@ std::vector<cli::Recording> NamedRecordings() {
   if (!test::SharedFolder()) return recordings;
   const std::string path = *test::SharedFolder() + "/admission/named.jsonl.gz";
   EXPECT_OK(cli::ForEachLine(path, [&](int, const std::string& line) -> absl::Status {
-    absl::StatusOr<cli::Recording> recording = cli::ParseRecording(line);
-    if (recording.ok()) recordings.push_back(*std::move(recording));
-    return recording.status();
+    ASSIGN_OR_RETURN(cli::Recording recording, cli::ParseRecording(line));
+    recordings.push_back(std::move(recording));
+    return absl::OkStatus();
   }));
   return recordings;
 }

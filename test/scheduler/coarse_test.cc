@@ -21,7 +21,6 @@ using placement::NrtZone;
 using ::test::StatusIs;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
@@ -174,7 +173,7 @@ TEST(CoarseState, ReadsPolicyAndScopeFromTheDeprecatedField) {
     const char* word;
     TopologyPolicy policy;
     TopologyScope scope;
-  } kCases[] = {
+  } cases[] = {
       {"SingleNUMANodePodLevel", TopologyPolicy::kSingleNumaNode, TopologyScope::kPod},
       {"SingleNUMANodeContainerLevel", TopologyPolicy::kSingleNumaNode, TopologyScope::kContainer},
       {"RestrictedPodLevel", TopologyPolicy::kRestricted, TopologyScope::kPod},
@@ -182,7 +181,7 @@ TEST(CoarseState, ReadsPolicyAndScopeFromTheDeprecatedField) {
       {"BestEffortContainerLevel", TopologyPolicy::kBestEffort, TopologyScope::kContainer},
       {"None", TopologyPolicy::kNone, TopologyScope::kContainer},
   };
-  for (const auto& expected : kCases) {
+  for (const auto& expected : cases) {
     NodeResourceTopology nrt = Published("", {Zone("node-0", {{"cpu", 8, 8, 8}})});
     nrt.attributes.clear();
     nrt.topology_policies = {expected.word};
