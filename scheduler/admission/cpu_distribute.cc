@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kNever = -1;
 
-// A kubelet needs minutes for more combinations of NUMA nodes: two dozen nodes have as many. The
-// number is ours.
-constexpr int kMostCombinations = 1 << 22;
+// More combinations of NUMA nodes, as two dozen nodes have, keep a kubelet from all else for too
+// long. The number is ours.
+constexpr int kMostCombinations = 1 << 20;
 
 // A list of NUMA nodes that a search remembers as its best. Kubelets up to 1.37 keep it as a Go
 // slice whose memory later combinations of the same search may write over: appending to a slice in
@@ -209,8 +209,10 @@ class Distribution {
     if (share == kNever) return true;
     Order after;  // by position in nodes_
     Order givers;
+    Mask chosen = 0;
+    for (const int node : combo) chosen |= Mask{1} << node;
     for (const int node : nodes_) {
-      const bool gives = std::find(combo.begin(), combo.end(), node) != combo.end();
+      const bool gives = ((chosen >> node) & 1) != 0;
       after.push_back(free_[At(node)] - (gives ? share : 0));
     }
     for (const int node : combo) {

@@ -382,7 +382,7 @@ std::string LimitSentence(const Machine& machine, Limit limit) {
     case Limit::kDistances:
       return "the kubelet would crash: prefer-closest-numa-nodes fails on NUMA ids with gaps";
     case Limit::kEndlessSearch:
-      return "the kubelet would hang: distribute-cpus-across-numa would not end its search";
+      return "the kubelet would hang: distribute-cpus-across-numa would search too long";
     case Limit::kMissingHugePages:
       return "the kubelet would crash: a NUMA node has no huge pages of the size asked for";
   }

@@ -95,11 +95,11 @@ TEST(OddInput, ThousandsOfDevicesOfSeveralNumaNodesEachOn24NodesAreMoreThanTheKu
 
 TEST(OddInput, SixtyFourNodesAreMoreThanDistributingCpusCanSearch) {
   const placement::NodePlacement node =
-      NodeOf({.numa = Alike(64, {.cpus = 4}),
+      NodeOf({.numa = Alike(64, {.cpus = 2}),
               .policy = "none",
               .cpu_options = {{"distribute-cpus-across-numa", "true"}},
               .memory_policy = "None"});
-  EXPECT_EQ(Scene(node).Ask("130 CPU 1Gi"), "KubeletCannot");
+  EXPECT_EQ(Scene(node).Ask("33 CPU 1Gi"), "KubeletCannot");
 }
 
 // All orders of resources that are alike are one.
