@@ -144,8 +144,7 @@ Request MakeRequest(const kube::Pod& pod) {
         own.demand.cpus = ExclusiveCpus(container.requests);
         own.demand.memory = Select(container.requests, kube::IsMemory);
       }
-      own.demand.devices =
-          Select(container.limits, kube::MayBeDevice);
+      own.demand.devices = Select(container.limits, kube::MayBeDevice);
       request.containers.push_back(std::move(own));
     }
   }
