@@ -25,7 +25,7 @@ struct Result {
   std::string err;
 };
 
-Result RunWith(SimulateOptions options, const std::string& in = "") {
+Result RunWith(const SimulateOptions& options, const std::string& in = "") {
   std::istringstream input(in);
   std::ostringstream out;
   std::ostringstream err;
@@ -36,7 +36,7 @@ Result RunWith(SimulateOptions options, const std::string& in = "") {
 // The text is standard input.
 Result RunOn(const std::string& text, SimulateOptions options = {}) {
   options.file = "-";
-  return RunWith(std::move(options), text);
+  return RunWith(options, text);
 }
 
 const std::string kMachine = R"(kind: Machine
