@@ -1,9 +1,12 @@
 #include "scheduler/admission/admit.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/cpu_manager.h"
@@ -134,8 +137,7 @@ class Admission {
     const Limit limit = FindDistanceLimit(machine_, opinions, devices);
     if (limit != Limit::kNone) return Stop(limit, Stage::kMerge, container);
     merged_ = Merge(machine_, opinions, verdict_ != nullptr);
-    return merged_.admitted ||
-           Reject(Reason::kTopologyAffinity, Stage::kMerge, Blame::kMerge, container);
+    return merged_.admitted || Reject(Reason::kTopologyAffinity, Stage::kMerge, container);
   }
 
   void AddDeviceOpinion(int resource, std::int64_t count, bool reuse,
@@ -165,7 +167,7 @@ class Admission {
     for (const auto& [resource, count] : wants.devices) {
       if (!CanAllocateDevices(count, reusable_devices_[At(resource)],
                               pool().devices[At(resource)])) {
-        return RejectDevices(resource, index);
+        return RejectAllocation(index);
       }
     }
     if (wants.cpus > 0) {
@@ -177,7 +179,7 @@ class Admission {
     if (!wants.memory.empty() &&
         ChooseMemoryNodes(machine_, wants.memory, merged_.affinity, merged_.preferred,
                           reusable_memory_, pool()) == 0) {
-      return RejectMemory(index);
+      return RejectAllocation(index);
     }
     return true;
   }
@@ -186,7 +188,7 @@ class Admission {
   bool Allocate(const Wants& wants, const ContainerDemand& container, int index) {
     Holding& holding = Begin(container);
     for (const auto& [resource, count] : wants.devices) {
-      if (!TakeDevices(resource, count, container, holding)) return RejectDevices(resource, index);
+      if (!TakeDevices(resource, count, container, holding)) return RejectAllocation(index);
     }
     if (wants.cpus > 0) {
       const CpuError error = TakeCpus(wants.cpus, container, holding);
@@ -194,7 +196,7 @@ class Admission {
     }
     if (LimitsMemory(wants, index)) return false;
     if (!wants.memory.empty() && !TakeMemory(wants.memory, container, index, holding)) {
-      return RejectMemory(index);
+      return RejectAllocation(index);
     }
     return true;
   }
@@ -280,7 +282,7 @@ class Admission {
     Holding own;
     own.cpus = Bits(machine_.cpu.cpu_slots);
     if (wants.cpus > 0) {
-      if (request_.cpus_leave_no_pool) return RejectPool(Blame::kCpus);
+      if (request_.cpus_leave_no_pool) return RejectPool();
       CpuGrant grant =
           AllocateCpus(machine_, wants.cpus, merged_.affinity, own.cpus, mutable_pool());
       if (grant.error != CpuError::kNone) return RejectCpus(grant.error, -1);
@@ -294,10 +296,10 @@ class Admission {
   bool AllocatePodsMemory(const Wants& wants, Holding& own) {
     if (LimitsMemory(wants, -1)) return false;
     if (wants.memory.empty()) return true;
-    if (request_.memory_leaves_no_pool) return RejectPool(Blame::kMemory);
+    if (request_.memory_leaves_no_pool) return RejectPool();
     own.memory = AllocateMemory(machine_, wants.memory, merged_.affinity, merged_.preferred, {},
                                 mutable_pool());
-    return !own.memory.empty() || RejectMemory(-1);
+    return !own.memory.empty() || RejectAllocation(-1);
   }
 
   bool SplitAmongContainers(Holding& own) {
@@ -324,31 +326,24 @@ class Admission {
     return limit != Limit::kNone && !Stop(limit, Stage::kAllocate, container);
   }
 
-  bool RejectPool(Blame blame) {
-    return Reject(Reason::kEmptyPodPool, Stage::kAllocate, blame, -1);
-  }
-  bool RejectDevices(int resource, int container) {
-    outcome_.resource = resource;
-    return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kDevices, container);
-  }
+  bool RejectPool() { return Reject(Reason::kEmptyPodPool, Stage::kAllocate, -1); }
   bool RejectCpus(CpuError error, int container) {
     if (error == CpuError::kEndless)
       return Stop(Limit::kEndlessSearch, Stage::kAllocate, container);
     const Reason reason =
         error == CpuError::kSmtAlignment ? Reason::kSmtAlignment : Reason::kUnexpectedAdmission;
-    return Reject(reason, Stage::kAllocate, Blame::kCpus, container);
+    return Reject(reason, Stage::kAllocate, container);
   }
-  bool RejectMemory(int container) {
-    return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, Blame::kMemory, container);
+  bool RejectAllocation(int container) {
+    return Reject(Reason::kUnexpectedAdmission, Stage::kAllocate, container);
   }
   bool Stop(Limit limit, Stage stage, int container) {
     outcome_.limit = limit;
-    return Reject(Reason::kKubeletCannot, stage, Blame::kNone, container);
+    return Reject(Reason::kKubeletCannot, stage, container);
   }
-  bool Reject(Reason reason, Stage stage, Blame blame, int container) {
+  bool Reject(Reason reason, Stage stage, int container) {
     outcome_.reason = reason;
     outcome_.stage = stage;
-    outcome_.blame = blame;
     outcome_.container = container;
     outcome_.has_affinity = merged_.affinity != 0;
     outcome_.affinity = merged_.affinity;

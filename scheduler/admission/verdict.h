@@ -25,16 +25,11 @@ enum class Reason {
 
 enum class Stage { kNone, kMerge, kAllocate };
 
-// Which manager or resource refused.
-enum class Blame { kNone, kMerge, kDevices, kCpus, kMemory };
-
 // The kubelet's answer to a pod.
 struct Outcome {
   Reason reason = Reason::kAdmitted;
   Limit limit = Limit::kNone;  // of kKubeletCannot
   Stage stage = Stage::kNone;
-  Blame blame = Blame::kNone;
-  int resource = -1;          // position in Machine::devices, if a device resource was short
   int container = -1;         // position of the container that failed; -1 under scope pod's merge
   bool has_affinity = false;  // of a rejection: the last merged hint
   Mask affinity = 0;
