@@ -270,7 +270,10 @@ class Explainer {
     const NodeState empty = Empty(state_);
     const Verdict when_empty = Admit(empty, request_);
     found_.fits_empty_node = when_empty.admitted();
-    if (InitContainersAreInTheWay()) {
+    if (PodLeavesItselfNothing(empty, when_empty)) {
+      found_.code = Why::kEmptyPodPool;
+      found_.resource = request_.cpus_leave_no_pool ? kube::kCpu : kube::kMemory;
+    } else if (InitContainersAreInTheWay()) {
       found_.code = Why::kReusedInitResources;
       Numbers(state_, request_, outcome_, RefusedAlone(state_, request_));
     } else if (Refuses(when_empty)) {
@@ -294,6 +297,14 @@ class Explainer {
     return std::any_of(all.begin(), all.begin() + failed,
                        [](const ContainerDemand& own) { return own.reuses(); }) &&
            Admit(state_, WithoutInitContainers(request_, failed)).admitted();
+  }
+
+  // Of the pod alone: which pods are on the node does not matter.
+  bool PodLeavesItselfNothing(const NodeState& empty, const Verdict& when_empty) const {
+    Request otherwise = request_;
+    otherwise.cpus_leave_no_pool = false;
+    otherwise.memory_leaves_no_pool = false;
+    return Refuses(when_empty) && otherwise != request_ && Admit(empty, otherwise).admitted();
   }
 
   void FindWhenEmpty(const NodeState& empty, const Verdict& when_empty) {
@@ -398,10 +409,11 @@ class Explainer {
 }  // namespace
 
 const char* ToString(Why why) {
-  static constexpr std::array<const char*, 13> kNames = {
-      "Fits",           "KubeletCannot", "OutOf",        "ReusedInitResources", "SmtAlignment",
-      "WidthsDisagree", "NeverFits",     "NoFreeDevice", "NotEnoughCpus",       "NotEnoughMemory",
-      "MemoryGroup",    "FreeButSpread", "NotTogether"};
+  static constexpr std::array<const char*, 14> kNames = {
+      "Fits",          "KubeletCannot", "OutOf",           "ReusedInitResources",
+      "EmptyPodPool",  "SmtAlignment",  "WidthsDisagree",  "NeverFits",
+      "NoFreeDevice",  "NotEnoughCpus", "NotEnoughMemory", "MemoryGroup",
+      "FreeButSpread", "NotTogether"};
   return kNames.at(static_cast<std::size_t>(why));
 }
 

@@ -21,6 +21,7 @@ enum class Why {
   kOutOf,                // the node's sums, the check after the managers; from ExplainOutOf alone
   kReusedInitResources,  // the container that fails would be admitted if no plain init container
                          // had been before it: what they keep is in the way
+  kEmptyPodPool,         // the pod's own resources: containers with parts of their own use them up
   kSmtAlignment,         // full-pcpus-only, also when empty if fits_empty_node is false
   kWidthsDisagree,       // even when empty, each resource is admitted alone, but their preferred
                          // masks differ in width, so that restricted can never prefer

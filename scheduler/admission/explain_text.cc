@@ -97,6 +97,10 @@ class Describer {
         return "the node's allocatable resources are used up";
       case Why::kReusedInitResources:
         return "what finished init containers keep leaves no room for a later container";
+      case Why::kEmptyPodPool:
+        return fmt::format(
+            "the pod's containers with {} of their own leave none of the pod's to the others",
+            found_.resource == kube::kCpu ? "CPUs" : "memory");
       case Why::kSmtAlignment:
         return SmtAlignment();
       case Why::kWidthsDisagree:

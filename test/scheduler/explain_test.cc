@@ -187,6 +187,29 @@ TEST(Explain, SaysThatInitContainersKeepWhatTheyHad) {
   EXPECT_EQ(ExplainTo(state, "init 8 CPU 1Gi; 4 CPU 1Gi").code, Why::kFits);
 }
 
+TEST(Explain, SaysThatAPodsOwnContainersLeaveItNothing) {
+  placement::NodePlacement node = NodeOf({.policy = "restricted", .scope = "pod"});
+  node.kubelet.feature_gates["PodLevelResourceManagers"] = "true";
+  // 6 CPUs and 6 GiB for the pod; the second container shares what the first has not for itself.
+  const auto summary = [&](const std::string& containers) {
+    kube::Pod pod = PodOf("p", containers);
+    pod.pod_limits = kube::Resources{{"cpu", 6000}, {"memory", std::int64_t{6} << 30}};
+    pod.pod_requests = pod.pod_limits;
+    pod.qos = kube::Qos::kGuaranteed;
+    const NodeState state = Scene(node).state;
+    const Request request = MakeRequest(pod);
+    const Explanation found = Explain(state, request, Admit(state, request));
+    return std::string(ToString(found.code)) + ": " + found.summary;
+  };
+  EXPECT_EQ(summary("2 CPU 1Gi; nothing"), "Fits: the pod fits");
+  EXPECT_EQ(summary("6 CPU 1Gi; nothing"),
+            "EmptyPodPool: the pod's containers with CPUs of their own leave none of the pod's to "
+            "the others");
+  EXPECT_EQ(summary("2 CPU 6Gi; nothing"),
+            "EmptyPodPool: the pod's containers with memory of their own leave none of the pod's "
+            "to the others");
+}
+
 TEST(Explain, PassesOnWhatTheKubeletCannotAnswer) {
   const NodeState state = Scene({.numa = {{.id = 0}, {.id = 64}}, .policy = "restricted"}).state;
   EXPECT_EQ(Summary(state, "1 CPU 1Gi"),
@@ -396,6 +419,9 @@ void CheckClaims(const NodeState& state, const Request& request, const Explanati
     }
     case Why::kSmtAlignment:
       RC_ASSERT(state.machine->settings.full_pcpus_only);
+      break;
+    case Why::kEmptyPodPool:
+      RC_ASSERT(request.cpus_leave_no_pool || request.memory_leaves_no_pool);
       break;
     case Why::kFits:
     case Why::kKubeletCannot:
