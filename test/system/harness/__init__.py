@@ -1,0 +1,1 @@
+"""The harness of the system tests: real Kubernetes programs on made-up machines."""

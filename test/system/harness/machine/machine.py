@@ -1,0 +1,128 @@
+"""A machine as a whole: the facts that a scenario compares with, and the tree that programs read."""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from .cpus import Cpu, write_cpus
+from .numa import NumaNode, distance, write_numa_nodes
+from .pci import PciDevice, write_pci
+from .tree import Tree
+
+
+class Advertised(NamedTuple):
+    """A device as its plugin tells the kubelet."""
+
+    id: str
+    numa_node: Optional[int]  # None: the plugin does not say
+
+
+@dataclass(frozen=True)
+class Machine:
+    """NUMA nodes are given socket by socket; CPUs are numbered in their order."""
+
+    numa_nodes: tuple[NumaNode, ...]
+    threads_per_core: int = 2
+    # Firmware counts one thread of each core first, then the others; hypervisors count core by core.
+    siblings_adjacent: bool = False
+    l3_caches: int = 1  # in each NUMA node with cores
+    pci: tuple[PciDevice, ...] = ()  # bridges too
+
+    @functools.cached_property
+    def cpus(self) -> tuple[Cpu, ...]:
+        """In the order of their ids."""
+        cores = [(node, core) for node in self.numa_nodes for core in range(node.cores)]
+        first_core = self._first_cores()
+        cpus = []
+        for place, (node, core) in enumerate(cores):
+            siblings = self._threads_of(place, len(cores))
+            l3 = self.numa_nodes.index(node) * self.l3_caches + core * self.l3_caches // node.cores
+            for thread in siblings:
+                cpus.append(Cpu(thread, node.socket, node.id, first_core[node.id] + core, l3, siblings))
+        return tuple(sorted(cpus, key=lambda cpu: cpu.id))
+
+    @property
+    def sockets(self) -> list[int]:
+        return sorted({node.socket for node in self.numa_nodes})
+
+    @property
+    def numa_node_ids(self) -> list[int]:
+        return [node.id for node in self.numa_nodes]
+
+    @property
+    def gpus(self) -> list[PciDevice]:
+        return [device for device in self.pci if device.kind == "gpu"]
+
+    @property
+    def nics(self) -> list[PciDevice]:
+        return [device for device in self.pci if device.kind == "nic"]
+
+    def numa_node(self, node_id: int) -> NumaNode:
+        return next(node for node in self.numa_nodes if node.id == node_id)
+
+    def cpus_of(self, node_id: int) -> list[int]:
+        """The CPU ids of a NUMA node."""
+        return [cpu.id for cpu in self.cpus if cpu.numa_node == node_id]
+
+    def numa_nodes_of(self, cpus: Iterable[int]) -> list[int]:
+        """The NUMA nodes that the CPUs are on."""
+        return sorted({self.cpus[cpu].numa_node for cpu in cpus})
+
+    def siblings_of(self, cpu: int) -> tuple[int, ...]:
+        """The threads of a CPU's core, itself among them."""
+        return self.cpus[cpu].siblings
+
+    def distance(self, one: int, other: int) -> int:
+        return distance(self.numa_node(one), self.numa_node(other))
+
+    def device_plugins(self) -> dict[str, list[Advertised]]:
+        """What the machine's device plugins advertise, by resource."""
+        plugins: dict[str, list[Advertised]] = {}
+        for device in self.pci:
+            if device.model.resource:
+                plugins.setdefault(device.model.resource, []).append(_advertise(device))
+        return plugins
+
+    def write(self, root: Path) -> None:
+        """Writes root/sys, to be mounted over all of /sys, and root/proc: meminfo, cpuinfo, driver."""
+        tree = Tree(root)
+        write_cpus(tree, self.cpus)
+        write_numa_nodes(tree, self.numa_nodes, self.cpus)
+        write_pci(tree, self.pci, {node.id: self.cpus_of(node.id) for node in self.numa_nodes})
+        _write_rest(tree)
+
+    def _first_cores(self) -> dict[int, int]:
+        """The core id, counted in its socket, of the first core of each NUMA node."""
+        counted: dict[int, int] = {}
+        first = {}
+        for node in self.numa_nodes:
+            first[node.id] = counted.get(node.socket, 0)
+            counted[node.socket] = first[node.id] + node.cores
+        return first
+
+    def _threads_of(self, core: int, cores: int) -> tuple[int, ...]:
+        """The CPU ids of the core-th of all cores."""
+        if self.siblings_adjacent:
+            return tuple(range(core * self.threads_per_core, (core + 1) * self.threads_per_core))
+        return tuple(range(core, cores * self.threads_per_core, cores))
+
+
+def _advertise(device: PciDevice) -> Advertised:
+    if device.claimed_numa_node is not None:
+        return Advertised(device.plugin_id, device.claimed_numa_node)
+    return Advertised(device.plugin_id, device.numa_node if device.numa_node >= 0 else None)
+
+
+def _write_rest(tree: Tree) -> None:
+    """What programs want to find in sysfs besides."""
+    tree.folder("sys/fs/cgroup")  # the place for the real one
+    for folder in ("sys/block", "sys/module", "sys/kernel/security", "sys/class/block"):
+        tree.folder(folder)
+    tree.put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
+    tree.put("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", 2097152)
+    dmi = "sys/devices/virtual/dmi/id"
+    tree.put_all(dmi, {"sys_vendor": "Plumbline", "product_name": "Made-up machine"})
+    tree.put(f"{dmi}/product_uuid", "00000000-0000-4000-8000-000000000000")
+    tree.link("sys/class/dmi/id", dmi)
