@@ -56,7 +56,7 @@ class PciDevice:
     @property
     def gpu_uuid(self) -> Optional[str]:
         """NVIDIA's; made of the address, to be found again by the eye."""
-        if self.model is not NVIDIA_GPU:
+        if self.model != NVIDIA_GPU:
             return None
         domain, bus, slot = self.address.split(":")
         return f"GPU-{domain}{bus}{slot[:2]}-0000-4000-8000-000000000000"
@@ -97,16 +97,17 @@ def write_pci(tree: Tree, devices: Sequence[PciDevice], cpus_of_node: dict[int, 
         # The kernel calls every CPU local where it does not know better.
         local = every_cpu if device.numa_node < 0 else cpus_of_node[device.numa_node]
         _write_function(tree, device, local, len(every_cpu))
-    for driver in sorted({device.model.driver for device in devices}):
-        tree.folder(f"sys/bus/pci/drivers/{driver}")
-    gpus = [device for device in devices if device.kind == "gpu"]
-    for minor, device in enumerate(gpu for gpu in gpus if gpu.model is NVIDIA_GPU):
+    for minor, device in enumerate(_of(devices, NVIDIA_GPU)):
         _write_nvidia_information(tree, device, minor)
-    for minor, device in enumerate(gpu for gpu in gpus if gpu.model is AMD_GPU):
+    for minor, device in enumerate(_of(devices, AMD_GPU)):
         _write_drm(tree, device, minor)
-    for index, device in enumerate(device for device in devices if device.kind == "nic"):
-        _write_interface(tree, device, f"enp{device.bus}s0np0", index + 2)
+    for index, device in enumerate(_of(devices, NIC), start=2):  # 1 is lo
+        _write_interface(tree, device, index)
     _write_loopback(tree)
+
+
+def _of(devices: Sequence[PciDevice], model: Model) -> list[PciDevice]:
+    return [device for device in devices if device.model == model]
 
 
 def _write_function(tree: Tree, device: PciDevice, local_cpus: Sequence[int], bits: int) -> None:
@@ -186,7 +187,8 @@ def _write_drm(tree: Tree, device: PciDevice, minor: int) -> None:
         tree.link(f"sys/class/drm/{name}", folder)
 
 
-def _write_interface(tree: Tree, device: PciDevice, name: str, index: int) -> None:
+def _write_interface(tree: Tree, device: PciDevice, index: int) -> None:
+    name = f"enp{device.bus}s0np0"
     folder = f"{device.folder}/net/{name}"
     _write_net(tree, folder, name, index, address=f"02:00:00:00:{device.bus:02x}:00", speed=400000, type_=1)
     tree.link(f"{folder}/device", device.folder)
