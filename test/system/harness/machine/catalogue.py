@@ -93,6 +93,15 @@ def _sparse() -> Machine:
     )
 
 
+def _offline() -> Machine:
+    """Two cores of the second socket are switched off."""
+    return Machine(
+        numa_nodes=tuple(NumaNode(id, socket=id, cores=4, memory_mib=_MEMORY_MIB) for id in range(2)),
+        offline=frozenset((4, 12, 6, 14)),
+        pci=(*switch(0x10, 0, NVIDIA_GPU), *switch(0x80, 1, NVIDIA_GPU)),
+    )
+
+
 def _misled() -> Machine:
     """Two sockets whose second GPU is claimed for the wrong one by its device plugin."""
     first = switch(0x10, 0, NVIDIA_GPU, NVIDIA_GPU)
@@ -111,5 +120,6 @@ MACHINES: dict[str, Machine] = {
     "virtual": _virtual(),
     "cxl": _cxl(),
     "sparse": _sparse(),
+    "offline": _offline(),
     "misled": _misled(),
 }

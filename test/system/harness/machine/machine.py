@@ -28,20 +28,29 @@ class Machine:
     # Firmware counts one thread of each core first, then the others; hypervisors count core by core.
     siblings_adjacent: bool = False
     l3_caches: int = 1  # in each NUMA node with cores
+    offline: frozenset[int] = frozenset()  # CPUs
     pci: tuple[PciDevice, ...] = ()  # bridges too
 
     @functools.cached_property
-    def cpus(self) -> tuple[Cpu, ...]:
+    def installed_cpus(self) -> tuple[Cpu, ...]:
         """In the order of their ids."""
-        cores = [(node, core) for node in self.numa_nodes for core in range(node.cores)]
-        first_core = self._first_cores()
-        cpus = []
-        for place, (node, core) in enumerate(cores):
-            siblings = self._threads_of(place, len(cores))
-            l3 = self.numa_nodes.index(node) * self.l3_caches + core * self.l3_caches // node.cores
-            for thread in siblings:
-                cpus.append(Cpu(thread, node.socket, node.id, first_core[node.id] + core, l3, siblings))
+        cpus: list[Cpu] = []
+        for index, node in enumerate(self.numa_nodes):
+            before = self.numa_nodes[:index]
+            first_core = sum(other.cores for other in before)
+            first_core_in_socket = sum(other.cores for other in before if other.socket == node.socket)
+            for core in range(node.cores):
+                threads = self._threads_of(first_core + core)
+                online = tuple(thread for thread in threads if thread not in self.offline)
+                core_id = first_core_in_socket + core
+                l3 = index * self.l3_caches + core * self.l3_caches // node.cores
+                cpus += [Cpu(id, node.socket, node.id, core_id, l3, online, id in online) for id in threads]
         return tuple(sorted(cpus, key=lambda cpu: cpu.id))
+
+    @property
+    def cpus(self) -> list[Cpu]:
+        """Those that are online."""
+        return [cpu for cpu in self.installed_cpus if cpu.online]
 
     @property
     def sockets(self) -> list[int]:
@@ -63,16 +72,16 @@ class Machine:
         return next(node for node in self.numa_nodes if node.id == node_id)
 
     def cpus_of(self, node_id: int) -> list[int]:
-        """The CPU ids of a NUMA node."""
+        """The ids of a NUMA node's online CPUs."""
         return [cpu.id for cpu in self.cpus if cpu.numa_node == node_id]
 
     def numa_nodes_of(self, cpus: Iterable[int]) -> list[int]:
         """The NUMA nodes that the CPUs are on."""
-        return sorted({self.cpus[cpu].numa_node for cpu in cpus})
+        return sorted({self.installed_cpus[cpu].numa_node for cpu in cpus})
 
     def siblings_of(self, cpu: int) -> tuple[int, ...]:
-        """The threads of a CPU's core, itself among them."""
-        return self.cpus[cpu].siblings
+        """The online threads of a CPU's core, itself among them."""
+        return self.installed_cpus[cpu].siblings
 
     def distance(self, one: int, other: int) -> int:
         return distance(self.numa_node(one), self.numa_node(other))
@@ -88,25 +97,17 @@ class Machine:
     def write(self, root: Path) -> None:
         """Writes root/sys, to be mounted over all of /sys, and root/proc: meminfo, cpuinfo, driver."""
         tree = Tree(root)
-        write_cpus(tree, self.cpus)
-        write_numa_nodes(tree, self.numa_nodes, self.cpus)
-        write_pci(tree, self.pci, {node.id: self.cpus_of(node.id) for node in self.numa_nodes})
+        write_cpus(tree, self.installed_cpus)
+        write_numa_nodes(tree, self.numa_nodes, self.installed_cpus)
+        write_pci(tree, self.pci, self.installed_cpus)
         _write_rest(tree)
 
-    def _first_cores(self) -> dict[int, int]:
-        """The core id, counted in its socket, of the first core of each NUMA node."""
-        counted: dict[int, int] = {}
-        first = {}
-        for node in self.numa_nodes:
-            first[node.id] = counted.get(node.socket, 0)
-            counted[node.socket] = first[node.id] + node.cores
-        return first
-
-    def _threads_of(self, core: int, cores: int) -> tuple[int, ...]:
+    def _threads_of(self, core: int) -> range:
         """The CPU ids of the core-th of all cores."""
         if self.siblings_adjacent:
-            return tuple(range(core * self.threads_per_core, (core + 1) * self.threads_per_core))
-        return tuple(range(core, cores * self.threads_per_core, cores))
+            return range(core * self.threads_per_core, (core + 1) * self.threads_per_core)
+        cores = sum(node.cores for node in self.numa_nodes)
+        return range(core, cores * self.threads_per_core, cores)
 
 
 def _advertise(device: PciDevice) -> Advertised:

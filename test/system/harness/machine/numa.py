@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .cpus import Cpu
+from .cpus import Cpu, ids
 from .tree import Tree, format_list, format_mask
 
 _FOLDER = "sys/devices/system/node"
-_HUGE_PAGES = "sys/kernel/mm/hugepages"
+_HUGE_PAGE_SIZES = (2048, 1048576)  # KiB; x86 has no others
 _KIB_PER_MIB = 1024
 
 
@@ -22,9 +22,9 @@ class NumaNode:
     huge_pages_2m: int = 0
     huge_pages_1g: int = 0
 
-    def huge_pages(self) -> dict[int, int]:
-        """How many pages there are, by their size in KiB."""
-        return {2048: self.huge_pages_2m, 1048576: self.huge_pages_1g}
+    def huge_pages(self, kibibytes: int) -> int:
+        """How many there are of a size."""
+        return {2048: self.huge_pages_2m, 1048576: self.huge_pages_1g}[kibibytes]
 
 
 def distance(one: NumaNode, other: NumaNode) -> int:
@@ -42,34 +42,31 @@ def write_numa_nodes(tree: Tree, nodes: Sequence[NumaNode], cpus: Sequence[Cpu])
     tree.put(f"{_FOLDER}/has_cpu", format_list(node.id for node in nodes if node.cores > 0))
     for node in nodes:
         _write_node(tree, node, nodes, cpus)
-    for kibibytes in nodes[0].huge_pages():
-        total = sum(node.huge_pages()[kibibytes] for node in nodes)
-        folder = f"{_HUGE_PAGES}/hugepages-{kibibytes}kB"
-        _write_huge_pages(tree, folder, total)
-        tree.put_all(
-            folder, {"resv_hugepages": 0, "nr_hugepages_mempolicy": total, "nr_overcommit_hugepages": 0}
-        )
+    _write_huge_pages(tree, "sys/kernel/mm/hugepages", nodes)
     tree.put("proc/meminfo", _format_meminfo(nodes))
 
 
 def _write_node(tree: Tree, node: NumaNode, nodes: Sequence[NumaNode], cpus: Sequence[Cpu]) -> None:
     folder = f"{_FOLDER}/node{node.id}"
-    own = [cpu.id for cpu in cpus if cpu.numa_node == node.id]
+    own = ids(cpus, lambda cpu: cpu.numa_node == node.id)
     tree.put_all(folder, {"cpulist": format_list(own), "cpumap": format_mask(own, len(cpus))})
     # One value for each online node, in their order; not one for each possible id.
     tree.put(f"{folder}/distance", " ".join(str(distance(node, other)) for other in nodes))
     tree.put(f"{folder}/meminfo", _format_node_meminfo(node))
-    for kibibytes, pages in node.huge_pages().items():
-        _write_huge_pages(tree, f"{folder}/hugepages/hugepages-{kibibytes}kB", pages)
+    _write_huge_pages(tree, f"{folder}/hugepages", [node])
     tree.put_bytes(f"{folder}/uevent", b"")
     tree.link(f"{folder}/subsystem", "sys/bus/node")
     tree.link(f"sys/bus/node/devices/node{node.id}", folder)
-    for cpu in own:
-        tree.link(f"{folder}/cpu{cpu}", f"sys/devices/system/cpu/cpu{cpu}")
+    for cpu in cpus:
+        if cpu.numa_node == node.id:  # also if it is offline
+            tree.link(f"{folder}/cpu{cpu.id}", f"sys/devices/system/cpu/cpu{cpu.id}")
 
 
-def _write_huge_pages(tree: Tree, folder: str, pages: int) -> None:
-    tree.put_all(folder, {"nr_hugepages": pages, "free_hugepages": pages, "surplus_hugepages": 0})
+def _write_huge_pages(tree: Tree, folder: str, nodes: Sequence[NumaNode]) -> None:
+    for kibibytes in _HUGE_PAGE_SIZES:
+        pages = sum(node.huge_pages(kibibytes) for node in nodes)
+        values = {"nr_hugepages": pages, "free_hugepages": pages, "surplus_hugepages": 0}
+        tree.put_all(f"{folder}/hugepages-{kibibytes}kB", values)
 
 
 def _total_kib(node: NumaNode) -> int:
@@ -78,7 +75,7 @@ def _total_kib(node: NumaNode) -> int:
 
 def _free_kib(node: NumaNode) -> int:
     """The kernel and its caches use a thirty-second part; what huge pages hold isn't free either."""
-    huge = sum(kibibytes * pages for kibibytes, pages in node.huge_pages().items())
+    huge = sum(kibibytes * node.huge_pages(kibibytes) for kibibytes in _HUGE_PAGE_SIZES)
     return _total_kib(node) * 31 // 32 - huge
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
+from .cpus import Cpu, ids
 from .tree import Tree, format_list, format_mask
 
 
@@ -89,14 +90,11 @@ def switch(root_bus: int, numa_node: int, *models: Model) -> list[PciDevice]:
     return devices
 
 
-def write_pci(tree: Tree, devices: Sequence[PciDevice], cpus_of_node: dict[int, list[int]]) -> None:
+def write_pci(tree: Tree, devices: Sequence[PciDevice], cpus: Sequence[Cpu]) -> None:
     for folder in ("sys/bus/pci/devices", "sys/class/net", "proc/driver"):
         tree.folder(folder)  # also of a machine without any
-    every_cpu = sorted(cpu for cpus in cpus_of_node.values() for cpu in cpus)
     for device in devices:
-        # The kernel calls every CPU local where it does not know better.
-        local = every_cpu if device.numa_node < 0 else cpus_of_node[device.numa_node]
-        _write_function(tree, device, local, len(every_cpu))
+        _write_function(tree, device, cpus)
     for minor, device in enumerate(_of(devices, NVIDIA_GPU)):
         _write_nvidia_information(tree, device, minor)
     for minor, device in enumerate(_of(devices, AMD_GPU)):
@@ -110,8 +108,10 @@ def _of(devices: Sequence[PciDevice], model: Model) -> list[PciDevice]:
     return [device for device in devices if device.model == model]
 
 
-def _write_function(tree: Tree, device: PciDevice, local_cpus: Sequence[int], bits: int) -> None:
+def _write_function(tree: Tree, device: PciDevice, cpus: Sequence[Cpu]) -> None:
     folder, model = device.folder, device.model
+    # The kernel calls every CPU local where it does not know better.
+    local_cpus = ids(cpus, lambda cpu: device.numa_node in (-1, cpu.numa_node))
     tree.put_all(
         folder,
         {
@@ -123,7 +123,7 @@ def _write_function(tree: Tree, device: PciDevice, local_cpus: Sequence[int], bi
             "revision": "0x01",
             "numa_node": device.numa_node,
             "local_cpulist": format_list(local_cpus),
-            "local_cpus": format_mask(local_cpus, bits),
+            "local_cpus": format_mask(local_cpus, len(cpus)),
             "enable": 1,
             "uevent": _format_uevent(device),
         },
@@ -174,8 +174,13 @@ def _write_nvidia_information(tree: Tree, device: PciDevice, minor: int) -> None
         "Device Minor": minor,
         "GPU Excluded": "No",
     }
-    text = "\n".join(f"{name + ':':<8}\t {value}" for name, value in facts.items())
-    tree.put(f"proc/driver/nvidia/gpus/{device.address}/information", text)
+    lines = (f"{name}: {_tabs(name)} {value}" for name, value in facts.items())
+    tree.put(f"proc/driver/nvidia/gpus/{device.address}/information", "\n".join(lines))
+
+
+def _tabs(name: str) -> str:
+    """That bring the values into one column, as the driver has them."""
+    return "\t\t" if len(name) < 6 else "\t"
 
 
 def _write_drm(tree: Tree, device: PciDevice, minor: int) -> None:

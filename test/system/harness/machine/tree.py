@@ -1,7 +1,7 @@
 """A tree of files as the kernel's sysfs and procfs show them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -15,7 +15,7 @@ class Tree:
         """One value and the newline that the kernel ends it with."""
         self.put_bytes(path, f"{value}\n".encode())
 
-    def put_all(self, folder: str, values: dict[str, object]) -> None:
+    def put_all(self, folder: str, values: Mapping[str, object]) -> None:
         for name, value in values.items():
             self.put(f"{folder}/{name}", value)
 
