@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,18 @@ def test_cpus_of_a_virtual_machine_are_numbered_core_by_core() -> None:
     assert machine.siblings_of(9) == (8, 9)
 
 
+def test_cpus_that_are_switched_off_belong_to_nothing() -> None:
+    machine = MACHINES["offline"]
+    assert format_list(machine.cpus_of(1)) == "5,7,13,15"
+    assert machine.siblings_of(4) == ()
+    assert machine.siblings_of(5) == (5, 13)
+
+
+def test_each_numa_node_of_eight_has_two_l3_caches() -> None:
+    machine = MACHINES["eight"]
+    assert [machine.installed_cpus[core].l3 for core in range(8)] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
 def test_sub_numa_clusters_are_nearer_to_each_other_than_sockets_are() -> None:
     machine = MACHINES["snc"]
     assert [machine.distance(0, other) for other in machine.numa_node_ids] == [10, 12, 21, 21]
@@ -81,6 +94,24 @@ def test_lscpu_finds_the_threads_of_each_core(written: Written) -> None:
         assert threads == written.machine.siblings_of(cpu)
 
 
+def test_lscpu_finds_the_cpus_that_share_an_l3(written: Written) -> None:
+    lines = run("lscpu", "--sysroot", written.root, "--parse=CPU,CACHE").splitlines()
+    l3_of = {
+        int(cpu): int(l3) for cpu, *_, l3 in (re.split("[,:]", line) for line in lines if line[0] != "#")
+    }
+    assert l3_of.keys() == {cpu.id for cpu in written.machine.cpus}
+    assert len(set(l3_of.values())) == len({cpu.l3 for cpu in written.machine.cpus})
+    assert len({(l3_of[cpu.id], cpu.l3) for cpu in written.machine.cpus}) == len(set(l3_of.values()))
+
+
+def test_caches_are_told_apart_by_their_ids(written: Written) -> None:
+    cpus_of: dict[tuple[str, ...], set[str]] = {}
+    for cache in (written.root / "sys/devices/system/cpu").glob("cpu*/cache/index*"):
+        kind = tuple((cache / name).read_text() for name in ("level", "type", "id"))
+        cpus_of.setdefault(kind, set()).add((cache / "shared_cpu_list").read_text())
+    assert [cpus for cpus in cpus_of.values() if len(cpus) > 1] == []
+
+
 def test_lspci_finds_every_function_on_its_numa_node(written: Written) -> None:
     found = {}
     for record in lspci(written.root, "-vmm").split("\n\n"):
@@ -91,10 +122,35 @@ def test_lspci_finds_every_function_on_its_numa_node(written: Written) -> None:
 
 
 def test_lspci_finds_every_function_below_its_bridges(written: Written) -> None:
-    # "0000:10:01.0/11:00.0/12:00.0/13:00.0", then the class. The buses are from the bridges' registers.
+    # "0000:10:01.0/11:00.0/12:00.0/13:00.0", then the class.
     found = {line.split()[0] for line in lspci(written.root, "-PP").splitlines()}
     paths = ((*device.bridges, device.address) for device in written.machine.pci)
     assert found == {"/".join((first, *(below[5:] for below in rest))) for first, *rest in paths}
+
+
+def test_lspci_reads_from_each_bridge_the_buses_below_it(written: Written) -> None:
+    found = {}
+    for record in lspci(written.root, "-v").split("\n\n"):
+        if buses := re.search("secondary=(..), subordinate=(..)", record):
+            found[record.split()[0]] = (int(buses[1], 16), int(buses[2], 16))
+    bridges = [device for device in written.machine.pci if device.kind == "bridge"]
+    assert found.keys() == {bridge.address for bridge in bridges}
+    for address, (first, last) in found.items():
+        below = [device.bus for device in written.machine.pci if address in device.bridges]
+        assert (first, last) == (min(below), max(below)), address
+
+
+def test_masks_hold_the_same_cpus_as_lists(written: Written) -> None:
+    names = {"cpulist": "cpumap", "local_cpulist": "local_cpus", "shared_cpu_list": "shared_cpu_map"}
+    names |= {f"{what}_cpus_list": f"{what}_cpus" for what in ("core", "die", "package")}
+    names |= {f"{what}_siblings_list": f"{what}_siblings" for what in ("core", "thread")}
+    for name, mask in names.items():
+        lists = list((written.root / "sys").rglob(name))
+        assert lists or name == "local_cpulist"
+        for path in lists:
+            words = path.with_name(mask).read_text().replace(",", "")
+            held = [bit for bit in range(len(words) * 4) if int(words, 16) >> bit & 1]
+            assert format_list(held) == path.read_text().strip(), path
 
 
 def test_a_machine_has_the_memory_of_its_numa_nodes(written: Written) -> None:
@@ -102,6 +158,9 @@ def test_a_machine_has_the_memory_of_its_numa_nodes(written: Written) -> None:
     nodes = [node_meminfo(written.root, node) for node in written.machine.numa_node_ids]
     for key in ("MemTotal", "MemFree", "HugePages_Total", "HugePages_Free"):
         assert whole[key] == sum(node[key] for node in nodes), key
+    for node in nodes:
+        assert node["MemUsed"] == node["MemTotal"] - node["MemFree"]
+        assert node["MemUsed"] >= node["HugePages_Total"] * whole["Hugepagesize"]
     assert [node["MemTotal"] for node in nodes] == [
         node.memory_mib * 1024 for node in written.machine.numa_nodes
     ]
@@ -122,7 +181,7 @@ def test_every_link_leads_to_something_in_the_same_tree(written: Written) -> Non
         assert link.resolve(strict=True).is_relative_to(written.root.resolve()), link
 
 
-def test_every_device_has_the_name_of_its_class(written: Written) -> None:
+def test_every_nic_has_a_network_interface(written: Written) -> None:
     names = [path.name for path in (written.root / "sys/class/net").iterdir()]
     assert len(names) == 1 + len(written.machine.nics)  # and lo
     for nic in written.machine.nics:

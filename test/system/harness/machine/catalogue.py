@@ -14,7 +14,7 @@ _MEMORY_MIB = 128 * 1024
 
 
 def _two_socket() -> Machine:
-    """Four GPUs on one socket and two on the other, each with a NIC of its own."""
+    """Four GPUs on one socket and two on the other, and a NIC on each; huge pages, unevenly."""
     return Machine(
         numa_nodes=(
             NumaNode(0, socket=0, cores=8, memory_mib=_MEMORY_MIB, huge_pages_2m=1024, huge_pages_1g=4),
@@ -29,7 +29,7 @@ def _two_socket() -> Machine:
 
 
 def _snc() -> Machine:
-    """Sub-NUMA clustering: two sockets of two NUMA nodes each; GPUs and NICs on the outer ones."""
+    """Sub-NUMA clustering: two sockets of two NUMA nodes each; the outer nodes have two GPUs and a NIC."""
     return Machine(
         numa_nodes=tuple(
             NumaNode(id, socket=id // 2, cores=4, memory_mib=_MEMORY_MIB // 2, huge_pages_2m=256)
@@ -46,6 +46,7 @@ def _snc() -> Machine:
 
 def _eight() -> Machine:
     """As many NUMA nodes as the Topology Manager takes; AMD GPUs on every other one; two L3s in each."""
+    # Each NUMA node has 0x18 of the buses.
     gpus = [switch(0x10 + 0x18 * node, node, AMD_GPU, AMD_GPU) for node in (1, 3, 4, 6)]
     return Machine(
         numa_nodes=tuple(
@@ -84,7 +85,11 @@ def _cxl() -> Machine:
 
 
 def _sparse() -> Machine:
-    """The ids of the NUMA nodes have a gap, as on POWER: 0 and 8."""
+    """The ids of the NUMA nodes have a gap, as on POWER: 0 and 8.
+
+    Not for prefer-closest-numa-nodes: the kubelet takes ids for places in the rows of distances, and
+    crashes at the first admission (index out of range, Kubernetes 1.37).
+    """
     return Machine(
         numa_nodes=tuple(
             NumaNode(8 * socket, socket=socket, cores=4, memory_mib=_MEMORY_MIB) for socket in range(2)

@@ -31,8 +31,6 @@ def write_cpus(tree: Tree, cpus: Sequence[Cpu]) -> None:
     offline = format_list(cpu.id for cpu in cpus if not cpu.online)
     tree.put_all(_FOLDER, {"possible": installed, "present": installed, "online": format_list(ids(cpus))})
     tree.put_all(_FOLDER, {"offline": offline, "isolated": "", "kernel_max": 8191})
-    has_smt = any(len(cpu.siblings) > 1 for cpu in cpus)
-    tree.put_all(f"{_FOLDER}/smt", {"active": int(has_smt), "control": "on" if has_smt else "notsupported"})
     for cpu in cpus:
         _write_cpu(tree, cpu, cpus)
     paragraphs = (_describe(cpu, cpus) for cpu in cpus if cpu.online)
@@ -43,7 +41,6 @@ def _write_cpu(tree: Tree, cpu: Cpu, cpus: Sequence[Cpu]) -> None:
     folder = f"{_FOLDER}/cpu{cpu.id}"
     if cpu.id != 0:  # on x86 the first CPU cannot be switched off
         tree.put(f"{folder}/online", int(cpu.online))
-    tree.put_bytes(f"{folder}/uevent", b"")
     tree.link(f"{folder}/subsystem", "sys/bus/cpu")
     tree.link(f"{folder}/node{cpu.numa_node}", f"sys/devices/system/node/node{cpu.numa_node}")
     tree.link(f"sys/bus/cpu/devices/cpu{cpu.id}", folder)

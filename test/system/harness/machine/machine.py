@@ -21,7 +21,7 @@ class Advertised(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """NUMA nodes are given socket by socket; CPUs are numbered in their order."""
+    """NUMA nodes are given in the order of their ids, which is that of their CPUs too."""
 
     numa_nodes: tuple[NumaNode, ...]
     threads_per_core: int = 2
@@ -95,7 +95,10 @@ class Machine:
         return plugins
 
     def write(self, root: Path) -> None:
-        """Writes root/sys, to be mounted over all of /sys, and root/proc: meminfo, cpuinfo, driver."""
+        """Writes root/sys, to be mounted over all of /sys, and root/proc/{meminfo,cpuinfo,driver}.
+
+        The real cgroups belong on root/sys/fs/cgroup before root/sys is mounted.
+        """
         tree = Tree(root)
         write_cpus(tree, self.installed_cpus)
         write_numa_nodes(tree, self.numa_nodes, self.installed_cpus)
@@ -117,11 +120,9 @@ def _advertise(device: PciDevice) -> Advertised:
 
 
 def _write_rest(tree: Tree) -> None:
-    """What programs want to find in sysfs besides."""
+    """What the kubelet looks for in sysfs besides."""
     tree.folder("sys/fs/cgroup")  # the place for the real one
-    for folder in ("sys/block", "sys/module", "sys/kernel/security", "sys/class/block"):
-        tree.folder(folder)
-    tree.put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
+    tree.folder("sys/block")
     tree.put("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", 2097152)
     dmi = "sys/devices/virtual/dmi/id"
     tree.put_all(dmi, {"sys_vendor": "Plumbline", "product_name": "Made-up machine"})

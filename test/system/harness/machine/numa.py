@@ -54,7 +54,6 @@ def _write_node(tree: Tree, node: NumaNode, nodes: Sequence[NumaNode], cpus: Seq
     tree.put(f"{folder}/distance", " ".join(str(distance(node, other)) for other in nodes))
     tree.put(f"{folder}/meminfo", _format_node_meminfo(node))
     _write_huge_pages(tree, f"{folder}/hugepages", [node])
-    tree.put_bytes(f"{folder}/uevent", b"")
     tree.link(f"{folder}/subsystem", "sys/bus/node")
     tree.link(f"sys/bus/node/devices/node{node.id}", folder)
     for cpu in cpus:
@@ -80,29 +79,33 @@ def _free_kib(node: NumaNode) -> int:
 
 
 def _format_node_meminfo(node: NumaNode) -> str:
-    total, free = _total_kib(node), _free_kib(node)
-    lines = [
-        f"Node {node.id} {name + ':':<13} {kib:>10} kB"
-        for name, kib in (("MemTotal", total), ("MemFree", free), ("MemUsed", total - free))
-    ]
-    lines += [
-        f"Node {node.id} {name + ':':<16} {pages:>7}"
-        for name, pages in (
-            ("HugePages_Total", node.huge_pages_2m),
-            ("HugePages_Free", node.huge_pages_2m),
-            ("HugePages_Surp", 0),
-        )
-    ]
-    return "\n".join(lines)
+    total, free, pages = _total_kib(node), _free_kib(node), node.huge_pages_2m
+    lines = _format_lines(
+        kibibytes={"MemTotal": total, "MemFree": free, "MemUsed": total - free},
+        pages={"HugePages_Total": pages, "HugePages_Free": pages, "HugePages_Surp": 0},
+    )
+    return "\n".join(f"Node {node.id} {line}" for line in lines)
 
 
 def _format_meminfo(nodes: Sequence[NumaNode]) -> str:
     total = sum(_total_kib(node) for node in nodes)
     free = sum(_free_kib(node) for node in nodes)
     pages = sum(node.huge_pages_2m for node in nodes)
-    amounts = {"MemTotal": total, "MemFree": free, "MemAvailable": free, "Buffers": 0, "Cached": 0}
-    amounts |= {"SwapCached": 0, "SwapTotal": 0, "SwapFree": 0}
-    counts = {"HugePages_Total": pages, "HugePages_Free": pages, "HugePages_Rsvd": 0, "HugePages_Surp": 0}
-    lines = [f"{name + ':':<15} {kib:>8} kB" for name, kib in amounts.items()]
-    lines += [f"{name + ':':<16} {count:>7}" for name, count in counts.items()]
-    return "\n".join(lines + ["Hugepagesize:       2048 kB"])
+    lines = _format_lines(
+        kibibytes={
+            "MemTotal": total,
+            "MemFree": free,
+            "MemAvailable": free,
+            "Buffers": 0,
+            "Cached": 0,
+            "SwapTotal": 0,
+            "SwapFree": 0,
+        },
+        pages={"HugePages_Total": pages, "HugePages_Free": pages, "HugePages_Rsvd": 0, "HugePages_Surp": 0},
+    )
+    return "\n".join(lines + _format_lines({"Hugepagesize": 2048}, {}))
+
+
+def _format_lines(kibibytes: dict[str, int], pages: dict[str, int]) -> list[str]:
+    lines = [f"{name + ':':<16}{amount:>8} kB" for name, amount in kibibytes.items()]
+    return lines + [f"{name + ':':<16}{count:>8}" for name, count in pages.items()]

@@ -1,7 +1,8 @@
 """PCI functions: sys/devices/pci*, sys/bus/pci, sys/class/net and drm, proc/driver/nvidia."""
 
+import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
@@ -99,8 +100,8 @@ def write_pci(tree: Tree, devices: Sequence[PciDevice], cpus: Sequence[Cpu]) -> 
         _write_nvidia_information(tree, device, minor)
     for minor, device in enumerate(_of(devices, AMD_GPU)):
         _write_drm(tree, device, minor)
-    for index, device in enumerate(_of(devices, NIC), start=2):  # 1 is lo
-        _write_interface(tree, device, index)
+    for device in _of(devices, NIC):
+        _write_interface(tree, device, f"enp{device.bus}s0np0")
     _write_loopback(tree)
 
 
@@ -124,7 +125,8 @@ def _write_function(tree: Tree, device: PciDevice, cpus: Sequence[Cpu]) -> None:
             "numa_node": device.numa_node,
             "local_cpulist": format_list(local_cpus),
             "local_cpus": format_mask(local_cpus, len(cpus)),
-            "enable": 1,
+            "irq": 0,
+            "resource": "\n".join(["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * 7),
             "uevent": _format_uevent(device),
         },
     )
@@ -192,27 +194,17 @@ def _write_drm(tree: Tree, device: PciDevice, minor: int) -> None:
         tree.link(f"sys/class/drm/{name}", folder)
 
 
-def _write_interface(tree: Tree, device: PciDevice, index: int) -> None:
-    name = f"enp{device.bus}s0np0"
+def _write_interface(tree: Tree, device: PciDevice, name: str) -> None:
     folder = f"{device.folder}/net/{name}"
-    _write_net(tree, folder, name, index, address=f"02:00:00:00:{device.bus:02x}:00", speed=400000, type_=1)
+    _write_net(tree, folder, address=f"02:00:00:00:{device.bus:02x}:00", mtu=1500, speed=400000)
     tree.link(f"{folder}/device", device.folder)
 
 
 def _write_loopback(tree: Tree) -> None:
-    folder = "sys/devices/virtual/net/lo"
-    _write_net(tree, folder, "lo", 1, address="00:00:00:00:00:00", speed=-1, type_=772)
+    _write_net(tree, "sys/devices/virtual/net/lo", address="00:00:00:00:00:00", mtu=65536, speed=-1)
 
 
-def _write_net(
-    tree: Tree, folder: str, name: str, index: int, *, address: str, speed: int, type_: int
-) -> None:
-    tree.put_all(folder, {"address": address, "mtu": 1500, "speed": speed, "type": type_})
-    tree.put_all(folder, {"ifindex": index, "operstate": "up", "carrier": 1})
-    tree.put_all(f"{folder}/statistics", {counter: 0 for counter in _counters()})
+def _write_net(tree: Tree, folder: str, *, address: str, mtu: int, speed: int) -> None:
+    tree.put_all(folder, {"address": address, "mtu": mtu, "speed": speed, "operstate": "up"})
     tree.link(f"{folder}/subsystem", "sys/class/net")
-    tree.link(f"sys/class/net/{name}", folder)
-
-
-def _counters() -> Iterable[str]:
-    return (f"{way}_{what}" for way in ("rx", "tx") for what in ("bytes", "packets", "errors", "dropped"))
+    tree.link(f"sys/class/net/{os.path.basename(folder)}", folder)
