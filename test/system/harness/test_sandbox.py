@@ -1,0 +1,97 @@
+"""Whatever way a sandbox ends, nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SANDBOX = Path(__file__).parents[1] / "sandbox"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the sandbox needs root")
+
+
+class Occupied:
+    """A sandbox in which a process runs that ignores signals, in a session of its own, on a port, and
+    with a file system mounted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mark = f"mark-{uuid.uuid4()}"
+        self.mounted = folder / "mounted"
+        self.mounted.mkdir()
+        inside = f"""
+          mount -t tmpfs {self.mark} {self.mounted}
+          touch {self.mounted}/inside
+          setsid bash -c 'trap "" TERM INT HUP; while :; do sleep 1; done' {self.mark} &
+          until pgrep -f {self.mark} > /dev/null; do sleep 0.01; done
+          echo ready
+          read -r end && exit "$end"
+        """
+        self.process = subprocess.Popen(
+            [str(SANDBOX), "bash", "-c", inside],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.process.stdout and self.process.stdout.readline() == "ready\n"
+
+    def end_with(self, status: int) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{status}\n")
+        self.process.stdin.flush()
+
+    def signal_all(self, how: signal.Signals) -> None:
+        """As a terminal does by Ctrl-C, or timeout(1)."""
+        os.killpg(self.process.pid, how)
+
+    def left(self) -> list[str]:
+        found = subprocess.run(["pgrep", "-f", self.mark], capture_output=True, text=True).stdout.split()
+        return found + [line for line in Path("/proc/mounts").read_text().splitlines() if self.mark in line]
+
+
+@pytest.mark.parametrize(
+    "how, status",
+    [
+        (lambda sandbox: sandbox.end_with(0), 0),
+        (lambda sandbox: sandbox.end_with(3), 3),
+        (lambda sandbox: sandbox.signal_all(signal.SIGINT), None),
+        (lambda sandbox: sandbox.signal_all(signal.SIGTERM), None),
+        (lambda sandbox: sandbox.process.kill(), None),
+    ],
+    ids=["success", "failure", "Ctrl-C", "SIGTERM", "SIGKILL"],
+)
+def test_nothing_is_left_after(how: Callable[[Occupied], None], status: int | None, tmp_path: Path) -> None:
+    sandbox = Occupied(tmp_path)
+    assert sandbox.left(), "the test would see what is left"
+    assert not (sandbox.mounted / "inside").exists(), "what is mounted inside is seen only inside"
+    how(sandbox)
+    ended = sandbox.process.wait(10)
+    assert status is None or ended == status
+    deadline = time.monotonic() + 10
+    while sandbox.left() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert sandbox.left() == []
+
+
+def test_two_sandboxes_do_not_meet(tmp_path: Path) -> None:
+    serve = "python3 -m http.server --bind $SYSTEM_CONTROL_PLANE 6443 & sleep 0.3; kill -0 $! && echo up; read -r _"
+    servers = [
+        subprocess.Popen(
+            [str(SANDBOX), "bash", "-c", serve],
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    assert [server.stdout.readline() for server in servers if server.stdout] == [b"up\n", b"up\n"]
+    for server in servers:
+        server.communicate(b"end\n", timeout=10)
