@@ -1,1 +1,1 @@
-"""The harness of the system tests: real Kubernetes programs on made-up machines."""
+"""Brings up a Kubernetes cluster of real programs on made-up machines, inside the sandbox."""

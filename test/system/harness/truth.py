@@ -1,0 +1,269 @@
+"""What a node's NodePlacement has to say, by the kubelet's own words: its state files, Kubernetes' own
+client of podresources, and the machine as it was made. Nothing of Plumbline's is used here."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from . import cpus
+from .api import Object
+from .machine import Machine
+from .node import Node
+
+Facts = dict[str, Any]
+
+UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+
+
+def bytes_of(quantity: str) -> int:
+    number = quantity.rstrip("KMGTi")
+    return int(number) * UNITS[quantity[len(number) :]]
+
+
+# The kubelet's word
+
+
+def expected(node: Node) -> Facts:
+    """At a quiet point, and after an admission: only that takes the entries of dead pods out of the
+    state files."""
+    machine = node.machine
+    held = listed(node)
+    allocatable = node.podresources("allocatable")
+    facts: Facts = {
+        "NUMA nodes": {id: _hardware(machine, id) for id in machine.numa_node_ids},
+        "devices": {
+            (device["resourceName"], id): _numa_nodes(device)
+            for device in allocatable.get("devices", [])
+            for id in device["deviceIds"]
+        },
+        "pods": {name: containers for name, containers in held.items() if containers},
+    }
+    for uid, name in _names(node).items():
+        if hidden := _hidden(node, uid, held.get(name, {})):
+            facts["pods"][name] = held.get(name, {}) | hidden
+    if node.spec.cpu_policy == "static":
+        shared = cpus.parse(node.state_file("cpu_manager_state")["defaultCpuSet"])
+        free = shared - cpus.parse(node.kubelet_configuration()["reservedSystemCPUs"])
+        for id, zone in facts["NUMA nodes"].items():
+            zone["free CPUs"] = cpus.render(free & set(machine.cpus_of(id)))
+    if node.spec.memory_policy == "Static":
+        for id, state in node.state_file("memory_manager_state")["machineState"].items():
+            zone = facts["NUMA nodes"][int(id)]
+            zone["memory"] = {
+                type: (table["total"], table["systemReserved"], table["allocatable"], table["free"])
+                for type, table in sorted(state["memoryMap"].items())
+            }
+            zone["memory group"] = sorted(state["cells"])
+            zone["memory assignments"] = state["numberOfAssignments"]
+    return facts
+
+
+def listed(node: Node) -> Facts:
+    """What podresources lists as held, by pod and container."""
+    return dict(map(_held, node.podresources("list").get("podResources", [])))
+
+
+def _hardware(machine: Machine, id: int) -> Facts:
+    return {
+        "CPUs": cpus.render(machine.cpus_of(id)),
+        "distances": {other: machine.distance(id, other) for other in machine.numa_node_ids},
+    }
+
+
+def _numa_nodes(device: Object) -> list[int]:
+    # protojson leaves out a zero: {} is NUMA node 0.
+    return sorted(int(node.get("ID", 0)) for node in device.get("topology", {}).get("nodes", []))
+
+
+def _held(pod: Object) -> tuple[str, Facts]:
+    """A pod's name, and by container what it holds exclusively."""
+    containers = {}
+    for container in pod.get("containers", []):
+        held = {
+            "CPUs": cpus.render(map(int, container.get("cpuIds", []))),
+            "memory": sorted(
+                (block["memoryType"], int(block["size"]), _numa_nodes(block))
+                for block in container.get("memory", [])
+            ),
+            "devices": sorted(
+                (device["resourceName"], id)
+                for device in container.get("devices", [])
+                for id in device["deviceIds"]
+            ),
+        }
+        if any(held.values()):
+            containers[container["name"]] = held
+    return f"{pod['namespace']}/{pod['name']}", containers
+
+
+def _names(node: Node) -> dict[str, str]:
+    """Of the pods that are not over, by UID."""
+    return {
+        pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for pod in node.pods()
+        if pod["status"]["phase"] not in ("Failed", "Succeeded")
+    }
+
+
+def _hidden(node: Node, uid: str, listed: Facts) -> Facts:
+    """What podresources does not list: init containers that have finished keep, until their pod is
+    gone, what no other container of the pod has taken over. Only the state files know."""
+    entries: Facts = {}
+    for container, text in node.state_file("cpu_manager_state").get("entries", {}).get(uid, {}).items():
+        entries.setdefault(container, _nothing())["CPUs"] = text
+    if node.spec.memory_policy == "Static":
+        blocks = node.state_file("memory_manager_state").get("entries", {}).get(uid, {})
+        for container, kept in blocks.items():
+            entries.setdefault(container, _nothing())["memory"] = sorted(
+                (block["type"], block["size"], block["numaAffinity"]) for block in kept if block["size"]
+            )
+    checkpoint = node.state_file("device-plugins/kubelet_internal_checkpoint")["Data"]
+    for entry in checkpoint["PodDeviceEntries"] or []:
+        if entry["PodUID"] == uid:
+            ids = [id for ids in entry["DeviceIDs"].values() for id in ids]
+            held = entries.setdefault(entry["ContainerName"], _nothing())
+            held["devices"] = sorted(held["devices"] + [(entry["ResourceName"], id) for id in ids])
+    taken_cpus = set().union(*(cpus.parse(other["CPUs"]) for other in listed.values()))
+    taken_devices = {device for other in listed.values() for device in other["devices"]}
+    hidden = {name: held for name, held in entries.items() if name not in listed}
+    for held in hidden.values():
+        held["CPUs"] = cpus.render(cpus.parse(held["CPUs"]) - taken_cpus)
+        held["devices"] = [device for device in held["devices"] if device not in taken_devices]
+    return {name: held for name, held in hidden.items() if any(held.values())}
+
+
+def _nothing() -> Facts:
+    return {"CPUs": "", "memory": [], "devices": []}
+
+
+# Plumbline's word, in the same shape
+
+
+def published(placement: Object, node: Node) -> Facts:
+    status = placement["status"]
+    facts: Facts = {
+        "NUMA nodes": {zone["id"]: _zone(zone, node) for zone in status["numaNodes"]},
+        "devices": {
+            (device["resource"], device["id"]): sorted(device.get("numaNodes", []))
+            for device in status["devices"]
+            if device["healthy"]
+        },
+        "pods": {f"{pod['namespace']}/{pod['name']}": _holding(pod) for pod in status["pods"]},
+    }
+    return facts
+
+
+def _zone(zone: Object, node: Node) -> Facts:
+    facts: Facts = {
+        "CPUs": zone["cpus"],
+        "distances": {int(id): distance for id, distance in zone["distances"].items()},
+    }
+    if node.spec.cpu_policy == "static":
+        facts["free CPUs"] = zone["freeCPUs"]
+    if node.spec.memory_policy == "Static":
+        facts["memory"] = {
+            table["type"]: tuple(
+                bytes_of(table[column]) for column in ("capacity", "systemReserved", "allocatable", "free")
+            )
+            for table in zone["memory"]
+        }
+        facts["memory group"] = zone["memoryGroup"]
+        facts["memory assignments"] = zone["memoryAssignments"]
+    return facts
+
+
+def _holding(pod: Object) -> Facts:
+    containers = {
+        container["name"]: {
+            "CPUs": container.get("cpus", ""),
+            "memory": sorted(
+                (block["type"], bytes_of(block["size"]), sorted(block["numaNodes"]))
+                for block in container.get("memory", [])
+            ),
+            "devices": sorted(
+                (device["resource"], id) for device in container.get("devices", []) for id in device["ids"]
+            ),
+        }
+        for container in pod["containers"]
+    }
+    # Those that hold nothing are shown for what the kernel says of them.
+    return {name: held for name, held in containers.items() if any(held.values())}
+
+
+def differences(published: Facts, expected: Facts) -> list[str]:
+    """One line for each fact that only one of them has or that they tell differently."""
+    ours, theirs = dict(_flat("", published)), dict(_flat("", expected))
+    return [
+        f"{name}: Plumbline says {ours.get(name, 'nothing')}, the kubelet {theirs.get(name, 'nothing')}"
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        yield name.strip(), value
+        return
+    for key, part in value.items():
+        yield from _flat(f"{name} {key}", part)
+
+
+# Alignment, the plain way
+
+
+def alignment(node: Node, containers: Facts) -> str:
+    """Of a pod's listed containers: the worst unit's word (docs/nodeplacement.md, Alignment)."""
+    units = [list(containers.values())] if node.spec.scope == "pod" else [[c] for c in containers.values()]
+    order = ["Aligned", "Spread", "Unpinned", "Misaligned"]
+    return max((_unit_alignment(node.machine, unit) for unit in units), key=order.index, default="Aligned")
+
+
+def _unit_alignment(machine: Machine, unit: list[Facts]) -> str:
+    held_cpus = set().union(*(cpus.parse(container["CPUs"]) for container in unit))
+    devices = [device for container in unit for device in container["devices"]]
+    where = {id for id in machine.numa_node_ids if held_cpus & set(machine.cpus_of(id))}
+    where |= {id for container in unit for block in container["memory"] for id in block[2]}
+    where |= {_places(machine)[device] for device in devices}
+    if len(where) > _fewest(machine, unit, held_cpus, devices):
+        return "Misaligned"
+    if devices and not held_cpus:
+        return "Unpinned"
+    return "Spread" if len(where) > 1 else "Aligned"
+
+
+def _fewest(machine: Machine, unit: list[Facts], held_cpus: set[int], devices: list[tuple[str, str]]) -> int:
+    """The fewest NUMA nodes whose installed capacity could hold it."""
+    ids = machine.numa_node_ids
+    for width in range(1, len(ids) + 1):
+        for mask in itertools.combinations(ids, width):
+            enough_cpus = sum(len(machine.cpus_of(id)) for id in mask) >= len(held_cpus)
+            enough_memory = all(
+                sum(_installed(machine, id, type) for id in mask) >= _sum_of(unit, type)
+                for type in {block[0] for container in unit for block in container["memory"]}
+            )
+            enough_devices = all(
+                sum(1 for (kind, _), id in _places(machine).items() if kind == resource and id in mask)
+                >= sum(1 for held, _ in devices if held == resource)
+                for resource in {resource for resource, _ in devices}
+            )
+            if enough_cpus and enough_memory and enough_devices:
+                return width
+    return len(ids)
+
+
+def _places(machine: Machine) -> dict[tuple[str, str], int]:
+    """The NUMA node of each device that a plugin can hand out, as sysfs has it."""
+    return {(device.model.resource, device.plugin_id): device.numa_node for device in machine.pci}
+
+
+def _installed(machine: Machine, id: int, type: str) -> int:
+    """Bytes of a kind of memory on a NUMA node."""
+    node = machine.numa_node(id)
+    pages = {"hugepages-2Mi": node.huge_pages_2m << 21, "hugepages-1Gi": node.huge_pages_1g << 30}
+    return pages[type] if type in pages else (node.memory_mib << 20) - sum(pages.values())
+
+
+def _sum_of(unit: list[Facts], type: str) -> int:
+    return sum(size for container in unit for held, size, _ in container["memory"] if held == type)
