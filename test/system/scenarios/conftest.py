@@ -1,0 +1,53 @@
+"""What every scenario can ask for. They share one cluster; a scenario leaves it as it found it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster import Cluster, peers_folder
+from harness.presets import NODES, USUAL
+
+
+@pytest.fixture(scope="session")
+def run_folder() -> Path:
+    folder = Path(os.environ["SYSTEM_FOLDER"])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cluster(run_folder: Path) -> Cluster:
+    started = Cluster(run_folder, peers_folder())
+    started.start([NODES[name] for name in USUAL])
+    print(" · ".join(f"{what} {seconds:.1f} s" for what, seconds in started.times.items()))
+    return started
+
+
+@pytest.fixture(scope="session")
+def agent() -> str:
+    """The path of plumbline-agent."""
+    return os.environ["SYSTEM_AGENT"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_died(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster").programs.check()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    failures = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
+    if failures:
+        first = failures[0]
+        terminalreporter.write_line(
+            f"the first that went wrong: {first.nodeid}: {first.longrepr.reprcrash.message}"
+        )
+        terminalreporter.write_line(f"all logs: {os.environ['SYSTEM_FOLDER']}/logs")
