@@ -1,0 +1,26 @@
+# shellcheck shell=bash
+# What scripts/test --system and test/system/up share; sourced after scripts/lib.sh.
+
+as_root=()
+if ((EUID != 0)); then as_root=(sudo); fi
+
+# Installs what is needed, and builds our programs and, meanwhile, the peers.
+prepare_system() { # prepare_system PRESET
+  local peers
+  scripts/packages build test guest system
+  mkdir -p build/system
+  test/system/peers/build > build/system/peers &
+  peers=$!
+  build "$1"
+  wait "$peers" || die "the peers could not be built"
+  system_bin=$PWD/build/$1/bin
+}
+
+# Runs a command as root. What a cluster leaves goes to build/system/NAME.
+in_system() { # in_system NAME COMMAND...
+  "${as_root[@]}" env \
+    PATH="$system_bin:/usr/sbin:/usr/bin:/sbin:/bin" PYTHONPATH="$PWD/test/system" PYTHONDONTWRITEBYTECODE=1 \
+    SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
+    SYSTEM_AGENT="$system_bin/plumbline-agent" \
+    "${@:2}"
+}
