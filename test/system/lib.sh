@@ -21,6 +21,6 @@ in_system() { # in_system NAME COMMAND...
   "${as_root[@]}" env \
     PATH="$system_bin:/usr/sbin:/usr/bin:/sbin:/bin" PYTHONPATH="$PWD/test/system" PYTHONDONTWRITEBYTECODE=1 \
     SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
-    SYSTEM_AGENT="$system_bin/plumbline-agent" \
+    PLUMBLINE_AGENT="$system_bin/plumbline-agent" \
     "${@:2}"
 }

@@ -90,6 +90,15 @@ class Cluster:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         self.programs.until(f"pod {namespace}/{name} is gone", lambda: not self.api.exists(path))
 
+    def until_cleaned_up(self, node: Node) -> None:
+        """An admission takes out of the node's state files what dead pods left there."""
+        name = f"broom-{node.name}"
+        self.create_pod(pod(name, {}, node=node.name))
+        if (verdict := self.verdict(name)) != "Admitted":
+            raise Failed(f"{node.name} turns away a pod that wants nothing: {verdict}")
+        self.delete_pod(name)
+        self.until_gone(name)
+
     # Identities
 
     def agent_token(self, node: str) -> str:

@@ -82,6 +82,8 @@ class Node:
             self.start_device_plugin(resource)
 
     def start_kubelet(self) -> None:
+        for socket in self._sockets():
+            socket.unlink(missing_ok=True)  # a dead kubelet's would be taken for this one's
         self._start_inside(
             "kubelet",
             str(self._peers / "kubelet"),
@@ -98,9 +100,8 @@ class Node:
         self._programs.until(f"{self.name}: the kubelet has its sockets", self._has_sockets)
 
     def stop_kubelet(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Its sockets stay behind."""
         self._programs.stop(f"{self.name}-kubelet", how)
-        for socket in self._sockets():
-            socket.unlink(missing_ok=True)  # so that those of the next kubelet are not taken for these
 
     def start_device_plugin(self, resource: str) -> None:
         name = resource.replace("/", "_")
@@ -167,13 +168,6 @@ class Node:
         done = subprocess.run(self.inside(*command), capture_output=True, text=True, timeout=60)
         if check and done.returncode:
             raise Failed(f"{self.name}: {' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
-        return done
-
-    def run_outside(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the sandbox, outside of all nodes."""
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        if done.returncode:
-            raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
         return done
 
     # Configuration

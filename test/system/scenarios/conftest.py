@@ -30,12 +30,6 @@ def cluster(run_folder: Path) -> Cluster:
     return started
 
 
-@pytest.fixture(scope="session")
-def agent() -> str:
-    """The path of plumbline-agent."""
-    return os.environ["SYSTEM_AGENT"]
-
-
 @pytest.fixture(autouse=True)
 def nothing_died(request: pytest.FixtureRequest) -> Iterator[None]:
     yield

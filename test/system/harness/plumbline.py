@@ -1,0 +1,46 @@
+"""Plumbline's programs, as a scenario runs them. They are found by PATH."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from .api import Object
+from .node import Node
+from .process import Failed
+
+
+def dry_run(node: Node) -> Object:
+    """The NodePlacement that the agent shows when it runs as a pod of the node would."""
+    return _placement(node.run("plumbline-agent", "--dry-run", "-o", "json").stdout)
+
+
+def dry_run_elsewhere(node: Node) -> Object:
+    """The same outside of the node, from its files and its kubelet's socket."""
+    where = ["--root", str(node.tree), "--kubelet-config", "/var/lib/kubelet/config.yaml"]
+    command = ["plumbline-agent", "--dry-run", "-o", "json", "--node-name", node.name, *where]
+    return _placement(_run(command, ok=[0]))
+
+
+def simulate(placement: Object, pod: Object, folder: Path) -> Object:
+    """What `plumbline simulate` says of one pod on the node."""
+    node_file, pod_file = folder / "node.json", folder / "pod.json"
+    node_file.write_text(json.dumps(placement))
+    pod_file.write_text(json.dumps(pod))
+    command = ["plumbline", "simulate", "-o", "json", "--node", str(node_file), str(pod_file)]
+    said = json.loads(_run(command, ok=[0, 1]))
+    predicted: Object = said["pods"][0]
+    return predicted
+
+
+def _placement(output: str) -> Object:
+    placement: Object = next(item for item in json.loads(output)["items"] if item["kind"] == "NodePlacement")
+    return placement
+
+
+def _run(command: list[str], ok: list[int]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if done.returncode not in ok:
+        raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,85 @@
+"""The prediction beside running kubelets: before each of many random pods `plumbline simulate` is asked
+what the node's kubelet will answer, from what the agent shows of the node at that moment."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import truth
+from harness.api import Object
+from harness.cluster import Cluster
+from harness.node import Node
+from harness.plumbline import dry_run, simulate
+from harness.presets import USUAL
+from harness.random_pods import RandomPods
+
+SECONDS = float(os.environ.get("SYSTEM_RANDOM_SECONDS", "30"))  # of random pods, for each node
+SEED = int(os.environ.get("SYSTEM_SEED", "1"))
+
+
+def predicted_holdings(containers: list[Object]) -> truth.Facts:
+    """By container, as truth.listed has it."""
+    return {
+        container["name"]: {
+            "CPUs": container["cpus"],
+            "memory": sorted(
+                (block["type"], truth.bytes_of(block["size"]), block["numaNodes"])
+                for block in container["memory"]
+                if block["size"] != "0"
+            ),
+            "devices": [(group["resource"], id) for group in container["devices"] for id in group["ids"]],
+        }
+        for container in containers
+    }
+
+
+def counted(node: Node, containers: truth.Facts, predicted: list[Object]) -> truth.Facts:
+    """With the number of devices in place of their ids: which of several alike is given is the plugin's
+    affair. Where the merged hint is one NUMA node it is their number there, else how many there are."""
+    claims = {
+        (resource, device.id): device.numa_node
+        for resource, devices in node.machine.device_plugins().items()
+        for device in devices
+    }
+    on_one = {one["name"] for one in predicted if len(one.get("affinity", [])) == 1}
+    return {
+        name: {
+            **held,
+            "devices": Counter(
+                (device[0], claims[device] if name in on_one else None) for device in held["devices"]
+            ),
+        }
+        for name, held in containers.items()
+    }
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_the_kubelet_answers_as_predicted(cluster: Cluster, name: str, tmp_path: Path) -> None:
+    node = cluster.nodes[name]
+    pods = RandomPods(cluster, node, SEED + 1)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        made = pods.any_pod()
+        predicted = simulate(dry_run(node), made, tmp_path)
+        verdict = pods.create(made)
+        why = f"{made['spec']}: {predicted}"
+        if verdict == "Admitted":
+            assert predicted["verdict"] == "Admitted", why
+            expected = counted(node, predicted_holdings(predicted["containers"]), predicted["containers"])
+            listed = truth.listed(node)[f"default/{made['metadata']['name']}"]
+            seen = counted(node, listed, predicted["containers"])
+            assert seen == {container: expected[container] for container in seen}, why
+        elif verdict.startswith("OutOf"):
+            # The kubelet looks at the node's sums after its managers, and NodePlacement does not tell them.
+            assert predicted["verdict"] == "Admitted", why
+        else:
+            assert (predicted["verdict"], predicted["reason"]) == ("Refused", verdict), why
+        pods.delete_some()
+    pods.delete_all()
+    print(f"{name}: {sum(pods.verdicts.values())} admissions predicted: {pods.verdicts}")
+    assert pods.verdicts["Admitted"] > 0
