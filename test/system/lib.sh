@@ -21,6 +21,7 @@ in_system() { # in_system NAME COMMAND...
   "${as_root[@]}" env \
     PATH="$system_bin:/usr/sbin:/usr/bin:/sbin:/bin" PYTHONPATH="$PWD/test/system" PYTHONDONTWRITEBYTECODE=1 \
     SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
+    SYSTEM_RANDOM_SECONDS="${SYSTEM_RANDOM_SECONDS:-20}" SYSTEM_SEED="${SYSTEM_SEED:-1}" \
     PLUMBLINE_AGENT="$system_bin/plumbline-agent" \
     "${@:2}"
 }

@@ -15,8 +15,8 @@ from harness.plumbline import dry_run, dry_run_elsewhere
 from harness.presets import USUAL
 from harness.random_pods import RandomPods
 
-SECONDS = float(os.environ.get("SYSTEM_RANDOM_SECONDS", "30"))  # of random pods, for each node
-SEED = int(os.environ.get("SYSTEM_SEED", "1"))
+SECONDS = float(os.environ["SYSTEM_RANDOM_SECONDS"])  # of random pods, for each node
+SEED = int(os.environ["SYSTEM_SEED"])
 
 
 def compare(node: Node, before: list[Object]) -> None:

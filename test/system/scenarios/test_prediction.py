@@ -18,8 +18,8 @@ from harness.plumbline import dry_run, simulate
 from harness.presets import USUAL
 from harness.random_pods import RandomPods
 
-SECONDS = float(os.environ.get("SYSTEM_RANDOM_SECONDS", "30"))  # of random pods, for each node
-SEED = int(os.environ.get("SYSTEM_SEED", "1"))
+SECONDS = float(os.environ["SYSTEM_RANDOM_SECONDS"])  # of random pods, for each node
+SEED = int(os.environ["SYSTEM_SEED"])
 
 
 def predicted_holdings(containers: list[Object]) -> truth.Facts:
