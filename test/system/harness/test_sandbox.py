@@ -81,14 +81,18 @@ def test_nothing_is_left_after(how: Callable[[Occupied], None], status: int | No
 
 
 def test_two_sandboxes_do_not_meet(tmp_path: Path) -> None:
-    serve = "python3 -m http.server --bind $SYSTEM_CONTROL_PLANE 6443 & sleep 0.3; kill -0 $! && echo up; read -r _"
+    serve = """
+      python3 -m http.server --bind $SYSTEM_CONTROL_PLANE 6443 > /dev/null 2>&1 &
+      until { : < /dev/tcp/$SYSTEM_CONTROL_PLANE/6443; } 2> /dev/null; do kill -0 $! || exit; sleep 0.05; done
+      echo up
+      read -r _
+    """
     servers = [
         subprocess.Popen(
             [str(SANDBOX), "bash", "-c", serve],
             cwd=tmp_path,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
         )
         for _ in range(2)
     ]
