@@ -40,8 +40,8 @@ guest_qemu_arguments() {
   done
 }
 
-# What must be seen inside, one fact a line: what the guest's kernel says (see init) and what the agent
-# says, brought to the same words (see guest_test.sh).
+# What must be seen inside, one fact a line: what the guest's kernel says (see inside/hardware.sh) and what the agent
+# says, brought to the same words (see hardware_test.sh).
 guest_expected_facts() {
   local node device bus on kind
   for node in 0 1; do

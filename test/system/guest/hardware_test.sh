@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Boots the emulated machine and compares three words on it: what QEMU was told, what the guest's
 # kernel says, what the agent says.
-#   guest_test.sh AGENT FOLDER
+#   hardware_test.sh AGENT FOLDER
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=test/system/guest/machine.sh
 source "$here/machine.sh"
+# shellcheck source=test/system/guest/programs.sh
+source "$here/programs.sh"
 agent=${1:?AGENT} folder=${2:?FOLDER}
 failures=0
 
-for program in qemu-system-x86_64 busybox cpio jq strip; do
-  command -v "$program" > /dev/null || { echo "skipped: $program is not installed" && exit 77; }
-done
+need_on_host jq
 
 same() { # same WHAT EXPECTED ACTUAL
   if ! diff -u --label expected --label "$1" <(sort -u <<< "$2") <(sort -u <<< "$3"); then
@@ -65,7 +65,7 @@ facts_of_picture() {
 }
 
 status=0
-"$here/boot.sh" "$agent" "$folder" || status=$?
+"$here/boot.sh" "$folder" "$here/inside/hardware.sh" "$agent" || status=$?
 if ((status)); then exit "$status"; fi
 # The guest has no kubelet. The picture says so itself; beside JSON that line goes to stderr.
 no_kubelet='^plumbline-agent: Hardware only, no kubelet at '
