@@ -62,7 +62,12 @@ def expected(node: Node) -> Facts:
 
 def listed(node: Node) -> Facts:
     """What podresources lists as held, by pod and container."""
-    return dict(map(_held, node.podresources("list").get("podResources", [])))
+    return held_by(node.podresources("list"))
+
+
+def held_by(answer: Object) -> Facts:
+    """The same of an answer that was asked for elsewhere."""
+    return dict(map(_held, answer.get("podResources", [])))
 
 
 def _hardware(machine: Machine, id: int) -> Facts:
@@ -150,9 +155,14 @@ def published(placement: Object, node: Node) -> Facts:
             for device in status["devices"]
             if device["healthy"]
         },
-        "pods": {f"{pod['namespace']}/{pod['name']}": _holding(pod) for pod in status["pods"]},
+        "pods": holdings(placement),
     }
     return facts
+
+
+def holdings(placement: Object) -> Facts:
+    """What its pods hold, by pod and container."""
+    return {f"{pod['namespace']}/{pod['name']}": _holding(pod) for pod in placement["status"]["pods"]}
 
 
 def _zone(zone: Object, node: Node) -> Facts:
