@@ -116,6 +116,12 @@ std::string Nodes(const base::NumaMask& nodes) {
   return fmt::format("NUMA nodes {}", nodes.ToString());
 }
 
+std::string Cpus(const base::CpuSet& cpus) {
+  return fmt::format("{} {}", cpus.size() == 1 ? "CPU" : "CPUs", cpus.ToString());
+}
+
+const char* Are(const base::CpuSet& cpus) { return cpus.size() == 1 ? "is" : "are"; }
+
 std::string Joined(const std::vector<std::string>& parts) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -268,8 +274,8 @@ class Judge {
     }
     if (!unit.lost_cpus.empty()) {
       return {kUnknown, "CPULocalityUnknown",
-              fmt::format("CPUs {} are on no NUMA node: they are offline or not there.",
-                          unit.lost_cpus.ToString())};
+              fmt::format("{} {} on no NUMA node: offline or not there.", Cpus(unit.lost_cpus),
+                          Are(unit.lost_cpus))};
     }
     const int width = unit.nodes.size();
     const int fewest = FewestNumaNodes(unit.demand, context_.installed, width);
@@ -312,11 +318,11 @@ class Judge {
   std::string DescribeCpuDrift(const PlacedContainer& container, const base::CpuSet& cpus) const {
     const base::CpuSet offline = container.cpus - context_.topology->OnlineCpus();
     std::string text =
-        fmt::format("The kubelet gave container {} CPUs {}, but the kernel runs it on {}.",
-                    container.name, container.cpus.ToString(), cpus.ToString());
-    if (!offline.empty()) text += fmt::format(" CPUs {} are offline.", offline.ToString());
+        fmt::format("The kubelet gave container {} {}, but the kernel runs it on {}.",
+                    container.name, Cpus(container.cpus), cpus.ToString());
+    if (!offline.empty()) text += fmt::format(" {} {} offline.", Cpus(offline), Are(offline));
     const base::CpuSet isolated = (container.cpus - cpus) & context_.topology->isolated_cpus;
-    if (!isolated.empty()) text += fmt::format(" CPUs {} are isolated.", isolated.ToString());
+    if (!isolated.empty()) text += fmt::format(" {} {} isolated.", Cpus(isolated), Are(isolated));
     return text;
   }
 

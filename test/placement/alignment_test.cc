@@ -284,7 +284,7 @@ TEST(Drift, NamesCpusThatWentOffline) {
   scene.Enforce("u", "aa", "14-15", "0", 100 << 20);
   const PlacedPod pod = Judge(scene);
   EXPECT_EQ(pod.alignment, Alignment::kDrifted);
-  EXPECT_THAT(pod.message, HasSubstr("CPUs 40 are offline."));
+  EXPECT_THAT(pod.message, HasSubstr("CPU 40 is offline."));
 }
 
 TEST(Drift, IsNotWhereMemoryIsResidentThoughTheMessageSaysIt) {
