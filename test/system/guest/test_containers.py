@@ -37,7 +37,7 @@ def report() -> Path:
     folder = Path(os.environ["SYSTEM_FOLDER"])
     disk = run(HERE / "root_image.sh", peers_folder())
     script = HERE / "inside" / "containers.sh"
-    run(HERE / "boot.sh", "--disk", disk, folder, script, os.environ["SYSTEM_AGENT"])
+    run(HERE / "boot.sh", "--disk", disk, folder, script, os.environ["PLUMBLINE_AGENT"])
     if (never := folder / "never.txt").exists():
         log = (folder / "kubelet.txt").read_text().splitlines()
         pytest.exit(
