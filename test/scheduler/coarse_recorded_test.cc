@@ -19,6 +19,14 @@
 namespace scheduler::admission {
 namespace {
 
+// Publishing and reading an object for each of 27,000 events takes minutes under the sanitizers:
+// there every 4th sequence is enough. Without them it is all.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kEvery = 4;
+#else
+constexpr int kEvery = 1;
+#endif
+
 struct Count {
   int events = 0;
   int verdicts = 0;        // admitted or not
@@ -84,7 +92,8 @@ absl::Status Replay(const cli::Recording& recording, Publisher publisher, Counts
 Counts CountOf(Publisher publisher) {
   Counts counts;
   EXPECT_OK(cli::ForEachLine(*test::SharedFolder() + "/admission/public.jsonl.gz",
-                             [&](int, const std::string& line) -> absl::Status {
+                             [&](int number, const std::string& line) -> absl::Status {
+                               if (number % kEvery != 0) return absl::OkStatus();
                                ASSIGN_OR_RETURN(const cli::Recording recording,
                                                 cli::ParseRecording(line));
                                return Replay(recording, publisher, counts);
@@ -103,7 +112,7 @@ struct Bounds {
 void ExpectWithin(const Bounds& bounds, const Counts& counts) {
   ASSERT_EQ(counts.size(), 4U);
   for (const auto& [policy, count] : counts) {
-    EXPECT_GE(count.events, 1500) << policy;
+    EXPECT_GE(count.events, 1500 / kEvery) << policy;
     EXPECT_GE(count.PerMille(count.verdicts), bounds.verdicts) << policy;
     EXPECT_GE(count.PerMille(count.reasons), bounds.reasons) << policy;
     EXPECT_LE(count.PerMille(count.false_refusals), bounds.false_refusals) << policy;
