@@ -99,3 +99,33 @@ def test_two_sandboxes_do_not_meet(tmp_path: Path) -> None:
     assert [server.stdout.readline() for server in servers if server.stdout] == [b"up\n", b"up\n"]
     for server in servers:
         server.communicate(b"end\n", timeout=10)
+
+
+def test_a_sandbox_that_ends_leaves_the_mount_points_to_the_others_and_the_last_removes_them() -> None:
+    on_a_host_without_them = """
+      mount -t tmpfs lacking /var/lib
+      mount -t tmpfs lacking /run
+      mkfifo /run/up /run/end /run/ended
+      "$1" bash -c 'echo > /run/up; read -r < /run/end' &
+      first=$!
+      read -r < /run/up
+      "$1" bash -c '
+        mount -t tmpfs mine /var/lib/kubelet
+        touch /var/lib/kubelet/inside
+        echo > /run/end
+        read -r < /run/ended
+        ls /var/lib/kubelet
+      ' &
+      second=$!
+      wait $first
+      echo > /run/ended
+      wait $second
+      [[ -e /var/lib/kubelet ]] || echo removed
+    """
+    said = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "bash", "-c", on_a_host_without_them, "", SANDBOX],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=20,
+    ).stdout.split()
+    assert said == ["inside", "removed"]
