@@ -18,9 +18,10 @@ def dry_run(node: Node) -> Object:
 
 def dry_run_elsewhere(node: Node) -> Object:
     """The same outside of the node, from its files and its kubelet's socket."""
-    where = ["--root", str(node.tree), "--kubelet-config", "/var/lib/kubelet/config.yaml"]
+    # From inside of the tree: its own path may be too long for a socket's, which is 107 bytes at most.
+    where = ["--root", ".", "--kubelet-config", "/var/lib/kubelet/config.yaml"]
     command = ["plumbline-agent", "--dry-run", "-o", "json", "--node-name", node.name, *where]
-    return _placement(_run(command, ok=[0]))
+    return _placement(_run(command, ok=[0], folder=node.tree))
 
 
 def simulate(placement: Object, pod: Object, folder: Path) -> Object:
@@ -39,8 +40,8 @@ def _placement(output: str) -> Object:
     return placement
 
 
-def _run(command: list[str], ok: list[int]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+def _run(command: list[str], ok: list[int], folder: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     if done.returncode not in ok:
         raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
     return done.stdout
