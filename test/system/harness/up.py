@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,6 @@ from pathlib import Path
 
 from .cluster import Cluster, peers_folder
 from .presets import NODES, USUAL
-
-SHELL = ["bash", "--noprofile", "--norc", "-i"]
 
 
 def main() -> int:
@@ -33,12 +32,7 @@ def main() -> int:
     cluster = Cluster(folder, peers_folder())
     cluster.start([NODES[name] for name in names])
     write_on(cluster)
-    environment = {
-        **os.environ,
-        "KUBECONFIG": str(cluster.control_plane.kubeconfig),
-        "PATH": f"{folder}/bin:{peers_folder()}:{os.environ['PATH']}",
-        "PS1": "(cluster) $ ",
-    }
+    in_cluster = write_in_cluster(cluster)
     print(
         f"The cluster is up after {time.monotonic() - began:.1f} s; logs are in {cluster.programs.logs}.\n"
         "  kubectl get nodes                               KUBECONFIG is set\n"
@@ -47,7 +41,23 @@ def main() -> int:
     )
     if not arguments.command:
         print("Leaving this shell takes the cluster away.", file=sys.stderr)
-    return subprocess.run(arguments.command or SHELL, env=environment).returncode
+    return subprocess.run([str(in_cluster), *arguments.command]).returncode
+
+
+def write_in_cluster(cluster: Cluster) -> Path:
+    """The program `in-cluster [COMMAND...]`, also of those who join."""
+    environment = {
+        "KUBECONFIG": str(cluster.control_plane.kubeconfig),
+        "PATH": f"{cluster.programs.folder}/bin:{peers_folder()}:{os.environ['PATH']}",
+        "PS1": "(cluster) $ ",
+    }
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    return _write_program(
+        cluster,
+        "in-cluster",
+        "# Runs a command, or a shell, that finds the cluster.\n"
+        f'{exports}if (($#)); then exec "$@"; fi\nexec bash --noprofile --norc -i\n',
+    )
 
 
 def write_on(cluster: Cluster) -> None:
@@ -55,14 +65,21 @@ def write_on(cluster: Cluster) -> None:
     cases = "".join(
         f"  {node.name}) exec {' '.join(node.inside())} \"$@\" ;;\n" for node in cluster.nodes.values()
     )
-    on = cluster.programs.folder / "bin/on"
-    on.parent.mkdir()
-    on.write_text(
-        "#!/bin/bash\n# Runs a command on a node: on NODE COMMAND...\n"
+    _write_program(
+        cluster,
+        "on",
+        "# Runs a command on a node: on NODE COMMAND...\n"
         f"node=${{1:?NODE}}\nshift\ncase $node in\n{cases}"
-        '  *) echo "on: no node $node" >&2 && exit 2 ;;\nesac\n'
+        '  *) echo "on: no node $node" >&2 && exit 2 ;;\nesac\n',
     )
-    on.chmod(0o755)
+
+
+def _write_program(cluster: Cluster, name: str, script: str) -> Path:
+    program = cluster.programs.folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/bash\n{script}")
+    program.chmod(0o755)
+    return program
 
 
 if __name__ == "__main__":
