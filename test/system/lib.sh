@@ -16,8 +16,10 @@ prepare_system() { # prepare_system PRESET
   system_bin=$PWD/build/$1/bin
 }
 
-# Runs a command as root. What a cluster leaves goes to build/system/NAME.
+# Runs a command as root. What a cluster leaves goes to build/system/NAME, which another run would empty.
 in_system() { # in_system NAME COMMAND...
+  exec 8> "build/system/$1.lock"
+  flock --nonblock 8 || die "build/system/$1 is in use by another run"
   "${as_root[@]}" env \
     PATH="$system_bin:/usr/sbin:/usr/bin:/sbin:/bin" PYTHONPATH="$PWD/test/system" PYTHONDONTWRITEBYTECODE=1 \
     SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
