@@ -12,6 +12,9 @@ import pytest
 
 from harness.cluster import Cluster, peers_folder
 from harness.presets import NODES, USUAL
+from harness.process import Failed
+
+DIED = pytest.StashKey[str]()  # which program ended by itself, and how
 
 
 @pytest.fixture(scope="session")
@@ -32,16 +35,21 @@ def cluster(run_folder: Path) -> Cluster:
 
 @pytest.fixture(autouse=True)
 def nothing_died(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a program of the cluster died, the other scenarios could only fail: they are not begun."""
     yield
     if "cluster" in request.fixturenames:
-        request.getfixturevalue("cluster").programs.check()
+        try:
+            request.getfixturevalue("cluster").programs.check()
+        except Failed as died:
+            request.session.shouldfail = request.config.stash[DIED] = str(died).partition(";")[0]
+            raise
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     failures = terminalreporter.getreports("failed") + terminalreporter.getreports("error")
     if failures:
-        first = failures[0]
+        first = f"{failures[0].nodeid}: {failures[0].longrepr.reprcrash.message}"
         terminalreporter.write_line(
-            f"the first that went wrong: {first.nodeid}: {first.longrepr.reprcrash.message}"
+            f"the first that went wrong: {terminalreporter.config.stash.get(DIED, first)}"
         )
         terminalreporter.write_line(f"all logs: {os.environ['SYSTEM_FOLDER']}/logs")
