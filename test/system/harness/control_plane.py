@@ -116,12 +116,6 @@ class ControlPlane:
     def stop_scheduler(self) -> None:
         self._programs.stop("kube-scheduler")
 
-    def stop_api_server(self) -> None:
-        self._programs.stop("kube-apiserver")
-
-    def start_api_server_again(self) -> None:
-        self._start_api_server()
-
     def _start_etcd(self) -> None:
         url = "http://127.0.0.1:2379"
         peer = "http://127.0.0.1:2380"

@@ -17,7 +17,6 @@ class Call:
     verb: str
     headers: dict[str, str]
     body: Any
-    reply: Any
 
 
 class Extender:
@@ -57,7 +56,7 @@ class Extender:
     def _handle(self, verb: str, headers: dict[str, str], body: Any) -> Reply:
         status, reply = self._answer(verb, body)
         with self._lock:
-            self._calls.append(Call(verb, headers, body, reply))
+            self._calls.append(Call(verb, headers, body))
         return status, reply
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

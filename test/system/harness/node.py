@@ -16,7 +16,7 @@ from . import cpus
 from .api import Object, get_unverified
 from .control_plane import ControlPlane
 from .machine import Machine
-from .process import Failed, Program, Programs
+from .process import Failed, Programs
 
 KUBELET_PORT = 10250
 IMAGES = ["localhost/app:1", "localhost/done:1", "localhost/pause:1"]
@@ -37,7 +37,6 @@ class NodeSpec:
     memory_policy: str = "Static"
     feature_gates: dict[str, bool] = field(default_factory=dict)
     signed_certificate: bool = False  # else the kubelet signs its own, as by default
-    labels: dict[str, str] = field(default_factory=dict)
 
 
 class Node:
@@ -91,11 +90,6 @@ class Node:
             "--kubeconfig=/var/lib/kubelet/kubeconfig",
             f"--hostname-override={self.name}",
             f"--node-ip={self.address}",
-            *(
-                [f"--node-labels={','.join(f'{k}={v}' for k, v in self.spec.labels.items())}"]
-                if self.spec.labels
-                else []
-            ),
         )
         self._programs.until(f"{self.name}: the kubelet has its sockets", self._has_sockets)
 
@@ -141,27 +135,16 @@ class Node:
             f"{self.name}: the machine is in place", lambda: "ready" in self._init.log.read_text()
         )
 
-    def inside(self, *command: str) -> list[str]:
+    def inside(self, *command: str, folder: Path | None = None) -> list[str]:
         """The command as it has to be run to see the node as its machine."""
-        return ["nsenter", f"--target={self._init.pid}", "--mount", "--pid", "--uts", "--", *command]
+        # Without --wd it would be started in "/": the working directory is one of another mount namespace.
+        working_directory = [f"--wd={folder}"] if folder else []
+        namespaces = ["--mount", "--pid", "--uts"]
+        return ["nsenter", f"--target={self._init.pid}", *namespaces, *working_directory, "--", *command]
 
-    def _start_inside(self, name: str, *command: str) -> Program:
-        # Wherever nsenter is started, what it starts is in "/": the working directory is one of
-        # another mount namespace.
+    def _start_inside(self, name: str, *command: str) -> None:
         folder = self._programs.folder / "empty" / f"{self.name}-{name}"
-        return self._programs.start(
-            f"{self.name}-{name}",
-            [
-                "nsenter",
-                f"--target={self._init.pid}",
-                "--mount",
-                "--pid",
-                "--uts",
-                f"--wd={folder}",
-                "--",
-                *command,
-            ],
-        )
+        self._programs.start(f"{self.name}-{name}", self.inside(*command, folder=folder))
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs a command on the node to its end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -77,18 +77,13 @@ class Programs:
         self.logs.mkdir(parents=True, exist_ok=True)
         self._running: dict[str, Program] = {}
 
-    def start(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> Program:
-        if environment:
-            command = ["env", *(f"{key}={value}" for key, value in environment.items()), *command]
+    def start(self, name: str, command: list[str]) -> Program:
         program = Program(name, command, self.logs / f"{name}.log", self.folder / "empty" / name)
         self._running[name] = program
         return program
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM, patience_s: float = 10) -> None:
         self._running.pop(name).stop(how, patience_s)
-
-    def names(self) -> list[str]:
-        return list(self._running)
 
     def check(self) -> None:
         for program in list(self._running.values()):  # other threads start more

@@ -39,8 +39,6 @@ def test_cpus_of_two_sockets_are_numbered_thread_by_thread() -> None:
     machine = MACHINES["two-socket"]
     assert format_list(machine.cpus_of(1)) == "8-15,24-31"
     assert machine.siblings_of(24) == (8, 24)
-    assert machine.numa_nodes_of([7, 16]) == [0]
-    assert machine.numa_nodes_of([7, 8]) == [0, 1]
 
 
 def test_cpus_of_a_virtual_machine_are_numbered_core_by_core() -> None:

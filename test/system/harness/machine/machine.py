@@ -1,7 +1,6 @@
 """A machine as a whole: the facts that a scenario compares with, and the tree that programs read."""
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -53,16 +52,8 @@ class Machine:
         return [cpu for cpu in self.installed_cpus if cpu.online]
 
     @property
-    def sockets(self) -> list[int]:
-        return sorted({node.socket for node in self.numa_nodes})
-
-    @property
     def numa_node_ids(self) -> list[int]:
         return [node.id for node in self.numa_nodes]
-
-    @property
-    def gpus(self) -> list[PciDevice]:
-        return [device for device in self.pci if device.kind == "gpu"]
 
     @property
     def nics(self) -> list[PciDevice]:
@@ -74,10 +65,6 @@ class Machine:
     def cpus_of(self, node_id: int) -> list[int]:
         """The ids of a NUMA node's online CPUs."""
         return [cpu.id for cpu in self.cpus if cpu.numa_node == node_id]
-
-    def numa_nodes_of(self, cpus: Iterable[int]) -> list[int]:
-        """The NUMA nodes that the CPUs are on."""
-        return sorted({self.installed_cpus[cpu].numa_node for cpu in cpus})
 
     def siblings_of(self, cpu: int) -> tuple[int, ...]:
         """The online threads of a CPU's core, itself among them."""
