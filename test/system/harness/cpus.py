@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from .machine.tree import format_list as render
+
+__all__ = ["parse", "render"]
 
 
 def parse(text: str) -> set[int]:
@@ -11,13 +13,3 @@ def parse(text: str) -> set[int]:
         first, _, last = part.partition("-")
         cpus.update(range(int(first), int(last or first) + 1))
     return cpus
-
-
-def render(cpus: Iterable[int]) -> str:
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][1] == cpu - 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
