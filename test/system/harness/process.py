@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -53,19 +54,18 @@ class Program:
     def stop(self, how: signal.Signals = signal.SIGTERM, patience_s: float = 10) -> None:
         if self._process.poll() is not None:
             return
-        try:
-            signal_process(self.pid, how)
-        except FileNotFoundError:  # it ended between the two lines
-            pass
+        self._signal(how)
         try:
             self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
-            signal_process(self.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._process.wait()
 
-
-def signal_process(pid: int, how: signal.Signals) -> None:
-    subprocess.run(["kill", f"-{int(how)}", str(pid)], check=True, capture_output=True)
+    def _signal(self, how: signal.Signals) -> None:
+        try:
+            os.kill(self.pid, how)
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            pass
 
 
 class Programs:
