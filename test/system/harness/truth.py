@@ -4,7 +4,7 @@ client of podresources, and the machine as it was made. Nothing of Plumbline's i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import cpus
@@ -38,6 +38,12 @@ def expected(node: Node) -> Facts:
             for device in allocatable.get("devices", [])
             for id in device["deviceIds"]
         },
+        "functions": {
+            (device.model.resource, device.plugin_id): device.numa_node
+            for device in machine.pci
+            if device.model.resource
+        },
+        "settings": _settings(node),
         "pods": {name: containers for name, containers in held.items() if containers},
     }
     for uid, name in _names(node).items():
@@ -77,6 +83,17 @@ def _hardware(machine: Machine, id: int) -> Facts:
     }
 
 
+def _settings(node: Node) -> Facts:
+    configured = node.kubelet_configuration()
+    return {
+        "topology manager": (configured["topologyManagerPolicy"], configured["topologyManagerScope"]),
+        "topology options": configured["topologyManagerPolicyOptions"],
+        "CPU manager": (configured["cpuManagerPolicy"], configured["reservedSystemCPUs"]),
+        "CPU options": configured["cpuManagerPolicyOptions"],
+        "memory manager": configured["memoryManagerPolicy"],
+    }
+
+
 def _numa_nodes(device: Object) -> list[int]:
     # protojson leaves out a zero: {} is NUMA node 0.
     return sorted(int(node.get("ID", 0)) for node in device.get("topology", {}).get("nodes", []))
@@ -110,6 +127,11 @@ def _names(node: Node) -> dict[str, str]:
         for pod in node.pods()
         if pod["status"]["phase"] not in ("Failed", "Succeeded")
     }
+
+
+def uids(node: Node) -> dict[str, str]:
+    """Of the same pods, by name."""
+    return {name: uid for uid, name in _names(node).items()}
 
 
 def _hidden(node: Node, uid: str, listed: Facts) -> Facts:
@@ -155,6 +177,10 @@ def published(placement: Object, node: Node) -> Facts:
             for device in status["devices"]
             if device["healthy"]
         },
+        "functions": {
+            (device["resource"], device["id"]): device.get("pciNumaNode", -1) for device in status["devices"]
+        },
+        "settings": _published_settings(status["kubelet"]),
         "pods": holdings(placement),
     }
     return facts
@@ -163,6 +189,17 @@ def published(placement: Object, node: Node) -> Facts:
 def holdings(placement: Object) -> Facts:
     """What its pods hold, by pod and container."""
     return {f"{pod['namespace']}/{pod['name']}": _holding(pod) for pod in placement["status"]["pods"]}
+
+
+def _published_settings(kubelet: Object) -> Facts:
+    topology, cpu = kubelet["topologyManager"], kubelet["cpuManager"]
+    return {
+        "topology manager": (topology["policy"], topology["scope"]),
+        "topology options": topology["options"],
+        "CPU manager": (cpu["policy"], cpu["reservedCPUs"]),
+        "CPU options": cpu["options"],
+        "memory manager": kubelet["memoryManager"]["policy"],
+    }
 
 
 def _zone(zone: Object, node: Node) -> Facts:
@@ -226,21 +263,33 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def alignment(node: Node, containers: Facts) -> str:
     """Of a pod's listed containers: the worst unit's word (docs/nodeplacement.md, Alignment)."""
     units = [list(containers.values())] if node.spec.scope == "pod" else [[c] for c in containers.values()]
-    order = ["Aligned", "Spread", "Unpinned", "Misaligned"]
+    order = ["Aligned", "Spread", "Unpinned", "Misaligned", "Unknown"]
     return max((_unit_alignment(node.machine, unit) for unit in units), key=order.index, default="Aligned")
 
 
 def _unit_alignment(machine: Machine, unit: list[Facts]) -> str:
-    held_cpus = set().union(*(cpus.parse(container["CPUs"]) for container in unit))
+    held_cpus = _cpus_of(unit)
     devices = [device for container in unit for device in container["devices"]]
-    where = {id for id in machine.numa_node_ids if held_cpus & set(machine.cpus_of(id))}
-    where |= {id for container in unit for block in container["memory"] for id in block[2]}
-    where |= {_places(machine)[device] for device in devices}
+    where = numa_nodes_of(machine, unit)
+    if -1 in [_places(machine)[device] for device in devices]:
+        return "Unknown"
     if len(where) > _fewest(machine, unit, held_cpus, devices):
         return "Misaligned"
     if devices and not held_cpus:
         return "Unpinned"
     return "Spread" if len(where) > 1 else "Aligned"
+
+
+def numa_nodes_of(machine: Machine, containers: Iterable[Facts]) -> list[int]:
+    """Those that they hold anything on."""
+    where = {id for id in machine.numa_node_ids if _cpus_of(containers) & set(machine.cpus_of(id))}
+    where |= {id for container in containers for block in container["memory"] for id in block[2]}
+    where |= {_places(machine)[device] for container in containers for device in container["devices"]}
+    return sorted(where - {-1})
+
+
+def _cpus_of(containers: Iterable[Facts]) -> set[int]:
+    return set().union(*(cpus.parse(container["CPUs"]) for container in containers))
 
 
 def _fewest(machine: Machine, unit: list[Facts], held_cpus: set[int], devices: list[tuple[str, str]]) -> int:

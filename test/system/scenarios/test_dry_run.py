@@ -23,11 +23,14 @@ def compare(node: Node, before: list[Object]) -> None:
     """The dry runs `before` the kubelet cleaned up, and those of now, say what the kubelet says."""
     expected = truth.expected(node)
     listed = truth.listed(node)
+    uids = truth.uids(node)
     for placement in [*before, dry_run(node), dry_run_elsewhere(node)]:
         assert truth.differences(truth.published(placement, node), expected) == []
         for shown in placement["status"]["pods"]:
             name = f"{shown['namespace']}/{shown['name']}"
             assert shown["alignment"] == truth.alignment(node, listed[name]), shown
+            assert shown["numaNodes"] == truth.numa_nodes_of(node.machine, listed[name].values()), shown
+            assert shown["uid"] == uids[name], shown
 
 
 @pytest.mark.parametrize("name", USUAL)
