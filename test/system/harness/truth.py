@@ -168,10 +168,10 @@ def _nothing() -> Facts:
 # Plumbline's word, in the same shape
 
 
-def published(placement: Object, node: Node) -> Facts:
+def published(placement: Object) -> Facts:
     status = placement["status"]
-    facts: Facts = {
-        "NUMA nodes": {zone["id"]: _zone(zone, node) for zone in status["numaNodes"]},
+    return {
+        "NUMA nodes": {zone["id"]: _zone(zone) for zone in status["numaNodes"]},
         "devices": {
             (device["resource"], device["id"]): sorted(device.get("numaNodes", []))
             for device in status["devices"]
@@ -183,7 +183,6 @@ def published(placement: Object, node: Node) -> Facts:
         "settings": _published_settings(status["kubelet"]),
         "pods": holdings(placement),
     }
-    return facts
 
 
 def holdings(placement: Object) -> Facts:
@@ -202,14 +201,14 @@ def _published_settings(kubelet: Object) -> Facts:
     }
 
 
-def _zone(zone: Object, node: Node) -> Facts:
+def _zone(zone: Object) -> Facts:
     facts: Facts = {
         "CPUs": zone["cpus"],
         "distances": {int(id): distance for id, distance in zone["distances"].items()},
     }
-    if node.spec.cpu_policy == "static":
+    if "freeCPUs" in zone:
         facts["free CPUs"] = zone["freeCPUs"]
-    if node.spec.memory_policy == "Static":
+    if "memoryGroup" in zone:
         facts["memory"] = {
             table["type"]: tuple(
                 bytes_of(table[column]) for column in ("capacity", "systemReserved", "allocatable", "free")

@@ -51,7 +51,7 @@ def test_a_kubelet_that_does_not_answer_is_no_empty_node(
     # It lists no pod until it has got its pods from the API server.
     cluster.programs.until("the kubelet lists its pod again", lambda: "default/steady" in truth.listed(node))
     after = dry_run(node)
-    assert truth.differences(truth.published(after, node), truth.published(before, node)) == []
+    assert truth.differences(truth.published(after), truth.published(before)) == []
 
 
 def test_a_static_pod_is_known_by_the_kubelets_uid(cluster: Cluster) -> None:
