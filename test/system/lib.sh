@@ -7,6 +7,7 @@ if ((EUID != 0)); then as_root=(sudo); fi
 # Installs what is needed, and builds our programs and, meanwhile, the peers.
 prepare_system() { # prepare_system PRESET
   local peers
+  ((EUID == 0)) || command -v sudo > /dev/null || die "the sandbox needs root, and there is no sudo"
   scripts/packages build test guest system
   mkdir -p build/system
   test/system/peers/build > build/system/peers &
