@@ -34,14 +34,12 @@ def expected(node: Node) -> Facts:
     facts: Facts = {
         "NUMA nodes": {id: _hardware(machine, id) for id in machine.numa_node_ids},
         "devices": {
-            (device["resourceName"], id): _numa_nodes(device)
+            (device["resourceName"], id): {
+                "claimed": _numa_nodes(device),
+                "plugged": _places(machine)[device["resourceName"], id],
+            }
             for device in allocatable.get("devices", [])
             for id in device["deviceIds"]
-        },
-        "functions": {
-            (device.model.resource, device.plugin_id): device.numa_node
-            for device in machine.pci
-            if device.model.resource
         },
         "settings": _settings(node),
         "pods": {name: containers for name, containers in held.items() if containers},
@@ -173,12 +171,12 @@ def published(placement: Object) -> Facts:
     return {
         "NUMA nodes": {zone["id"]: _zone(zone) for zone in status["numaNodes"]},
         "devices": {
-            (device["resource"], device["id"]): sorted(device.get("numaNodes", []))
+            (device["resource"], device["id"]): {
+                "claimed": sorted(device.get("numaNodes", [])),
+                "plugged": device.get("pciNumaNode", -1),
+            }
             for device in status["devices"]
             if device["healthy"]
-        },
-        "functions": {
-            (device["resource"], device["id"]): device.get("pciNumaNode", -1) for device in status["devices"]
         },
         "settings": _published_settings(status["kubelet"]),
         "pods": holdings(placement),
