@@ -102,7 +102,10 @@ std::map<int, PodView> SplitPod(const placement::PlacedPod& pod, const hwinfo::T
     for (const int node : nodes) change(parts[node]);
     if (nodes.empty()) change(parts[-1]);
   };
+  const bool of_the_whole = !pod.containers.empty() && pod.containers.front().name.empty();
   for (const placement::PlacedContainer& container : pod.containers) {
+    if (of_the_whole && !container.name.empty())
+      break;  // its CPUs and memory are parts of the pod's
     for (const hwinfo::NumaNode& node : topology.numa_nodes) {
       const base::CpuSet here = container.cpus & node.cpus;
       if (!here.empty()) parts[node.id].cpus |= here;

@@ -160,14 +160,14 @@ class Judge {
       : context_(context), pod_(pod), diagnostics_(diagnostics) {}
 
   // The NUMA nodes of several containers together, and the verdict on them.
-  // Their memory is `pod_memory` if the pod has any of its own, which its containers share.
-  Verdict Of(const std::vector<const PlacedContainer*>& containers,
-             const std::vector<PlacedMemory>& pod_memory, base::NumaMask& nodes) {
+  Verdict Of(const std::vector<const PlacedContainer*>& containers, base::NumaMask& nodes) {
     Unit unit;
-    CollectMemory(pod_memory, unit);
+    const bool of_the_whole =
+        containers.front()->name.empty() && !containers.front()->memory.empty();
     for (const PlacedContainer* container : containers) {
       Collect(*container, unit);
-      if (pod_memory.empty()) CollectMemory(container->memory, unit);
+      const bool is_part = of_the_whole && !container->name.empty();
+      if (!is_part) CollectMemory(container->memory, unit);
     }
     PlaceDevices(unit);
     nodes |= unit.nodes;
@@ -382,10 +382,7 @@ std::set<std::string> PlacedResources(const hwinfo::Topology& topology,
   return placed;
 }
 
-void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& pod_memory,
-              PlacedPod& pod, base::Diagnostics& diagnostics) {
-  const std::vector<PlacedMemory> shared =
-      context.scope_is_pod ? pod_memory : std::vector<PlacedMemory>();
+void JudgePod(const AlignmentContext& context, PlacedPod& pod, base::Diagnostics& diagnostics) {
   std::vector<std::vector<const PlacedContainer*>> units;
   for (const PlacedContainer& container : pod.containers) {
     if (!Holds(container)) continue;
@@ -397,7 +394,7 @@ void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& 
   Verdict worst{Alignment::kAligned, "NothingInUse",
                 "Only containers that have finished hold anything."};
   for (std::size_t i = 0; i < units.size(); ++i) {
-    Verdict verdict = judge.Of(units[i], shared, nodes);
+    Verdict verdict = judge.Of(units[i], nodes);
     if (i > 0 && Rank(verdict.alignment) <= Rank(worst.alignment)) continue;
     if (units.size() > 1) {
       verdict.message = fmt::format("Container {}: {}", units[i].front()->name, verdict.message);

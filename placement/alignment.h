@@ -72,10 +72,8 @@ struct AlignmentContext {
   bool memory_is_static = false;
 };
 
-// Sets the pod's numa_nodes, alignment, reason and message from its containers. `pod_memory` is
-// what the pod has as a whole (kubelet 1.37): its containers' blocks are parts of it, as their CPUs
-// may be the same. Findings that are no drift go to `diagnostics`.
-void JudgePod(const AlignmentContext& context, const std::vector<PlacedMemory>& pod_memory,
-              PlacedPod& pod, base::Diagnostics& diagnostics);
+// Sets the pod's numa_nodes, alignment, reason and message from its containers. Findings that are no
+// drift go to `diagnostics`.
+void JudgePod(const AlignmentContext& context, PlacedPod& pod, base::Diagnostics& diagnostics);
 
 }  // namespace placement

@@ -49,6 +49,7 @@ std::set<std::pair<std::string, std::string>> IdsOf(
 }
 
 bool HoldsAnything(const Pod& pod) {
+  if (!pod.cpus.empty() || !NonEmpty(pod.memory).empty()) return true;
   return std::ranges::any_of(pod.containers, [](const Container& container) {
     return !container.cpus.empty() || !NonEmpty(container.memory).empty() ||
            !container.devices.empty();
@@ -57,21 +58,39 @@ bool HoldsAnything(const Pod& pod) {
 
 enum class Match { kDiffers, kNothingSaid, kEqual };
 
+// A container that lives on what its pod has as a whole is listed with nothing; the state files
+// give it all of the pod's that no other container has for itself.
+bool Agrees(const base::CpuSet& listed, const base::CpuSet& entry, const base::CpuSet& pods) {
+  return listed == entry || (listed.empty() && (entry - pods).empty());
+}
+bool Agrees(const std::vector<MemoryBlock>& listed, const std::vector<MemoryBlock>& entry,
+            const std::vector<MemoryBlock>& pods) {
+  const auto is_part = [&](const MemoryBlock& part) {
+    return std::ranges::any_of(pods, [&](const MemoryBlock& whole) {
+      return whole.type == part.type && whole.numa_nodes == part.numa_nodes &&
+             part.bytes <= whole.bytes;
+    });
+  };
+  return listed == entry || (listed.empty() && std::ranges::all_of(entry, is_part));
+}
+
 // What the state files' entries for `uid` say about the pod's holdings.
 Match Compare(const Pod& pod, const KubeletState& state, const std::string& uid) {
-  bool proven = false;
+  const std::vector<MemoryBlock> pods_memory = NonEmpty(pod.memory);
   if (state.cpu && PodEntryOf(state.cpu->pod_entries, uid) != pod.cpus) return Match::kDiffers;
-  if (state.memory &&
-      NonEmpty(PodEntryOf(state.memory->pod_entries, uid)) != NonEmpty(pod.memory)) {
+  if (state.memory && NonEmpty(PodEntryOf(state.memory->pod_entries, uid)) != pods_memory) {
     return Match::kDiffers;
   }
+  bool proven = (state.cpu && !pod.cpus.empty()) || (state.memory && !pods_memory.empty());
   const auto* cpus = state.cpu ? EntriesOf(state.cpu->entries, uid) : nullptr;
   const auto* memory = state.memory ? EntriesOf(state.memory->entries, uid) : nullptr;
   const auto* devices = state.devices ? EntriesOf(state.devices->entries, uid) : nullptr;
   for (const Container& container : pod.containers) {
     const std::vector<MemoryBlock> blocks = NonEmpty(container.memory);
-    if (state.cpu && EntryOf(cpus, container.name) != container.cpus) return Match::kDiffers;
-    if (state.memory && NonEmpty(EntryOf(memory, container.name)) != blocks) {
+    if (state.cpu && !Agrees(container.cpus, EntryOf(cpus, container.name), pod.cpus)) {
+      return Match::kDiffers;
+    }
+    if (state.memory && !Agrees(blocks, NonEmpty(EntryOf(memory, container.name)), pods_memory)) {
       return Match::kDiffers;
     }
     if (state.devices && IdsOf(EntryOf(devices, container.name)) != IdsOf(container.devices)) {

@@ -54,6 +54,14 @@ PlacedContainer Place(const podresources::Container& container) {
   return placed;
 }
 
+// What the pod has as a whole: a container without a name.
+PlacedContainer PlaceWhole(const podresources::Pod& pod) {
+  PlacedContainer whole;
+  whole.cpus = pod.cpus;
+  whole.memory = BlocksOf(pod.memory);
+  return whole;
+}
+
 bool HoldsSomething(const PlacedContainer& container) {
   return !container.cpus.empty() || !container.memory.empty() || !container.devices.empty();
 }
@@ -286,6 +294,8 @@ class Observer {
     pod.name = joined.pod->name;
     pod.uid = joined.uid;
     pod.kubelet_uid = joined.kubelet_uid;
+    PlacedContainer whole = PlaceWhole(*joined.pod);
+    if (HoldsSomething(whole)) pod.containers.push_back(std::move(whole));
     for (const podresources::Container& container : joined.pod->containers) {
       pod.containers.push_back(Place(container));
     }
@@ -297,7 +307,7 @@ class Observer {
       AttachKernelFacts(found->second, facts_.container_names, pod, own_);
     }
     CountCompared(pod);
-    JudgePod(context, BlocksOf(joined.pod->memory), pod, own_);
+    JudgePod(context, pod, own_);
     std::ranges::move(hidden, std::back_inserter(pod.containers));
     CountAlignment(pod.alignment, placement_.summary);
     placement_.pods.push_back(std::move(pod));
@@ -306,7 +316,7 @@ class Observer {
   // Before containers that have finished join it: those have no cgroup any more.
   void CountCompared(const PlacedPod& pod) {
     for (const PlacedContainer& container : pod.containers) {
-      if (container.cpus.empty()) continue;
+      if (container.cpus.empty() || container.name.empty()) continue;
       ++compared_.of;
       if (container.kernel && container.kernel->cpus) ++compared_.count;
     }

@@ -276,8 +276,9 @@ TEST(MemoryAccounting, HasNoFreeMemoryToTellWithoutTheStaticPolicy) {
   EXPECT_EQ(Node(seen, 0).memory_group, std::nullopt);
 }
 
-// A pod of kubelet 1.37's PodLevelResourceManagers: "main" has two CPUs of its own, "side" and
-// "helper" share the pod's other two, and their blocks are parts of the pod's.
+// A pod of kubelet 1.37's PodLevelResourceManagers, as a real one lists it and writes it down:
+// "main" has CPUs and 8 GiB of its own, "side" and "helper" share the rest of the pod's 12 GiB and
+// CPUs. The state files say so; the list has nothing for those two.
 void AddPodLevelPod(Scene& scene, const std::string& name, const std::string& uid,
                     const std::string& main_cpus, const std::string& shared_cpus,
                     const base::NumaMask& nodes) {
@@ -301,6 +302,11 @@ void AddPodLevelPod(Scene& scene, const std::string& name, const std::string& ui
     scene.facts.state.cpu->entries[uid][each.name] = each.cpus;
     scene.facts.state.memory->entries[uid][each.name] = each.memory;
   }
+  for (Container& each : pod.containers) {
+    if (each.name != "main") {
+      each = {.name = each.name, .cpus = {}, .memory = {}, .devices = {}, .claims = {}};
+    }
+  }
   scene.facts.state.cpu->pod_entries[uid] = pod.cpus;
   scene.facts.state.cpu->default_cpus -= pod.cpus;
   scene.facts.state.memory->pod_entries[uid] = pod.memory;
@@ -315,6 +321,41 @@ TEST(PodLevelAccounting, CountsWhatAnActivePodHoldsOnceThoughItsContainersOverla
   EXPECT_EQ(Node(seen, 0).memory_assignments, 1);
   EXPECT_EQ(FindPod(seen, "llm-0")->uid, "uid-1");
   EXPECT_THAT(Codes(seen), IsEmpty());
+}
+
+TEST(PodLevelAccounting, ShowsWhatThePodHasAsAContainerWithoutAName) {
+  Scene scene(TwoNodes());
+  scene.Policy("best-effort", "pod");
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  const Observation seen = scene.Look();
+  const PlacedPod& pod = *FindPod(seen, "llm-0");
+  ASSERT_EQ(pod.containers.size(), 4U);
+  EXPECT_EQ(pod.containers[0].name, "");
+  EXPECT_EQ(pod.containers[0].cpus, Cpus("4-7"));
+  EXPECT_EQ(pod.containers[0].memory, (std::vector<PlacedMemory>{{"memory", 12 * kGiB, {0}}}));
+  EXPECT_EQ(pod.containers[1].cpus, Cpus("4-5"));
+  EXPECT_EQ(pod.message, "4 CPUs and 12Gi of memory are on NUMA node 0.");
+}
+
+TEST(PodLevelAccounting, KnowsAPodOfWhichEveryContainerSharesWhatThePodHas) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "", "4-7", {0});
+  scene.facts.assignments->pods.back().containers[0] = {
+      .name = "main", .cpus = {}, .memory = {}, .devices = {}, .claims = {}};
+  const Observation seen = scene.Look();
+  EXPECT_EQ(FindPod(seen, "llm-0")->uid, "uid-1");
+  EXPECT_EQ(FreeMemory(seen, 0), 52 * kGiB);
+  EXPECT_EQ(Node(seen, 0).free_cpus, Cpus("1-3,8-15"));
+}
+
+TEST(PodLevelAccounting, GivesNoUidWhereAContainersEntryIsNoPartOfThePods) {
+  Scene scene(TwoNodes());
+  AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-7", {0});
+  scene.facts.state.cpu->entries["uid-1"]["side"] = Cpus("6-8");
+  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->uid, "");
+  scene.facts.state.cpu->entries["uid-1"]["side"] = Cpus("6-7");
+  scene.facts.state.memory->entries["uid-1"]["side"] = {Block(13 * kGiB, {0})};
+  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->uid, "");
 }
 
 TEST(PodLevelAccounting, HoldsCpusOfThePodThatNoneOfItsContainersHas) {
@@ -368,7 +409,7 @@ TEST(PodLevelAccounting, DoesNotShowAFinishedInitContainersPartOfThePodsMemory) 
   scene.facts.state.memory->entries["uid-1"]["init"] = {Block(12 * kGiB, {0})};
   const Observation seen = scene.Look();
   ASSERT_NE(FindPod(seen, "llm-0"), nullptr);
-  EXPECT_EQ(FindPod(seen, "llm-0")->containers.size(), 3U);
+  EXPECT_EQ(FindPod(seen, "llm-0")->containers.size(), 4U);
 }
 
 TEST(PodLevelAccounting, GivesNoUidWhosePodLevelEntryDiffers) {
@@ -384,11 +425,6 @@ TEST(PodLevelAccounting, WeighsThePodByWhatItHoldsOnceUnderScopePod) {
   // 16 CPUs and 12 GiB over two nodes, either of which could hold them; the containers' sum could
   // not be held by one.
   AddPodLevelPod(scene, "llm-0", "uid-1", "4-5", "6-11,16-23", {0, 1});
-  EXPECT_EQ(FindPod(scene.Look(), "llm-0")->alignment, Alignment::kMisaligned);
-  for (podresources::Container& container : scene.facts.assignments->pods.back().containers) {
-    container.memory = {Block(40 * kGiB, {0, 1})};
-    scene.facts.state.memory->entries["uid-1"][container.name] = container.memory;
-  }
   EXPECT_EQ(FindPod(scene.Look(), "llm-0")->alignment, Alignment::kMisaligned);
 }
 
