@@ -12,6 +12,12 @@ _SPECS = [
     NodeSpec("eight", MACHINES["eight"], policy="best-effort"),
     NodeSpec("no-smt", MACHINES["no-smt"], policy="none", scope="container"),
     NodeSpec("misled", MACHINES["misled"], policy="restricted"),
+    NodeSpec(
+        "pod-level",
+        MACHINES["two-socket"],
+        policy="restricted",
+        feature_gates={"PodLevelResources": True, "PodLevelResourceManagers": True},
+    ),
     NodeSpec("virtual", MACHINES["virtual"]),
     NodeSpec("cxl", MACHINES["cxl"]),
     NodeSpec("sparse", MACHINES["sparse"]),
@@ -19,4 +25,5 @@ _SPECS = [
 ]
 
 NODES = {spec.name: spec for spec in _SPECS}
-USUAL = ["two-socket", "snc", "eight", "no-smt", "misled"]  # of the cluster that the scenarios share
+# Of the cluster that the scenarios share.
+USUAL = ["two-socket", "snc", "eight", "no-smt", "misled", "pod-level"]

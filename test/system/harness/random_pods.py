@@ -74,6 +74,8 @@ class RandomPods:
     def any_pod(self) -> Object:
         self._made += 1
         name = f"{self._node.name}-{self._made}"
+        if self._node.spec.feature_gates.get("PodLevelResourceManagers") and self._random.random() < 0.5:
+            return self._any_pod_with_resources_of_its_own(name)
         containers = [self._any_container(f"c{i}") for i in range(self._random.choice([1, 1, 1, 2]))]
         made = pod(name, {}, node=self._node.name, containers=containers)
         if self._random.random() < 0.2:
@@ -84,6 +86,28 @@ class RandomPods:
                 {**self._any_container("sidecar"), "restartPolicy": "Always"}
             )
         return made
+
+    def _any_pod_with_resources_of_its_own(self, name: str) -> Object:
+        """Some containers have a part of it for themselves, the others share the rest."""
+        parts: list[dict[str, str]] = [{}, {"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "3Gi"}]
+        containers = []
+        for i in range(self._random.choice([1, 2, 3])):
+            part = dict(self._random.choice(parts))
+            if self._random.random() < 0.3:
+                part["nvidia.com/gpu"] = "1"
+            containers.append(container(f"c{i}", part))
+        least = sum(int(one["resources"]["requests"].get("cpu", 0)) for one in containers)
+        own = {
+            "cpu": str(max(least, self._random.choice([2, 4, 6]))),
+            "memory": self._random.choice(["9Gi", "15Gi"]),
+        }
+        return pod(
+            name,
+            {},
+            node=self._node.name,
+            containers=containers,
+            resources={"requests": own, "limits": own},
+        )
 
     def _any_container(self, name: str) -> Object:
         choose = self._random.choice

@@ -98,24 +98,26 @@ def _numa_nodes(device: Object) -> list[int]:
 
 
 def _held(pod: Object) -> tuple[str, Facts]:
-    """A pod's name, and by container what it holds exclusively."""
-    containers = {}
-    for container in pod.get("containers", []):
-        held = {
-            "CPUs": cpus.render(map(int, container.get("cpuIds", []))),
-            "memory": sorted(
-                (block["memoryType"], int(block["size"]), _numa_nodes(block))
-                for block in container.get("memory", [])
-            ),
-            "devices": sorted(
-                (device["resourceName"], id)
-                for device in container.get("devices", [])
-                for id in device["deviceIds"]
-            ),
-        }
-        if any(held.values()):
-            containers[container["name"]] = held
-    return f"{pod['namespace']}/{pod['name']}", containers
+    """A pod's name, and by container what it holds exclusively. What the pod has as a whole stands
+    under "": the CPUs and memory of its containers are parts of that."""
+    containers = {"": _exclusive(pod)} | {one["name"]: _exclusive(one) for one in pod.get("containers", [])}
+    return f"{pod['namespace']}/{pod['name']}", {
+        name: held for name, held in containers.items() if any(held.values())
+    }
+
+
+def _exclusive(holder: Object) -> Facts:
+    """Of a pod or of a container of podresources."""
+    return {
+        "CPUs": cpus.render(map(int, holder.get("cpuIds", []))),
+        "memory": sorted(
+            (block["memoryType"], int(block["size"]), _numa_nodes(block))
+            for block in holder.get("memory", [])
+        ),
+        "devices": sorted(
+            (device["resourceName"], id) for device in holder.get("devices", []) for id in device["deviceIds"]
+        ),
+    }
 
 
 def _names(node: Node) -> dict[str, str]:
@@ -154,6 +156,8 @@ def _hidden(node: Node, uid: str, listed: Facts) -> Facts:
     taken_devices = {device for other in listed.values() for device in other["devices"]}
     hidden = {name: held for name, held in entries.items() if name not in listed}
     for held in hidden.values():
+        if "" in listed:
+            held["memory"] = []  # a part of the pod's
         held["CPUs"] = cpus.render(cpus.parse(held["CPUs"]) - taken_cpus)
         held["devices"] = [device for device in held["devices"] if device not in taken_devices]
     return {name: held for name, held in hidden.items() if any(held.values())}
@@ -259,6 +263,9 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def alignment(node: Node, containers: Facts) -> str:
     """Of a pod's listed containers: the worst unit's word (docs/nodeplacement.md, Alignment)."""
+    if "" in containers:
+        parts = [{**_nothing(), "devices": held["devices"]} for name, held in containers.items() if name]
+        containers = {str(i): held for i, held in enumerate([containers[""], *parts])}
     units = [list(containers.values())] if node.spec.scope == "pod" else [[c] for c in containers.values()]
     order = ["Aligned", "Spread", "Unpinned", "Misaligned", "Unknown"]
     return max((_unit_alignment(node.machine, unit) for unit in units), key=order.index, default="Aligned")

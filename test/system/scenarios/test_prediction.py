@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import truth
+from harness import cpus, truth
 from harness.api import Object
 from harness.cluster import Cluster
 from harness.node import Node
@@ -58,6 +58,23 @@ def counted(node: Node, containers: truth.Facts, predicted: list[Object]) -> tru
     }
 
 
+def of_a_pod_with_resources_of_its_own(made: Object, predicted: Object, holdings: truth.Facts) -> truth.Facts:
+    """As the kubelet lists it: the whole under "", and nothing for a container that shares it."""
+    whole = {
+        "CPUs": cpus.render(cpu for part in predicted["held"] for cpu in cpus.parse(part["cpus"])),
+        "memory": sorted(
+            (block["type"], truth.bytes_of(block["size"]), part["numaNodes"])
+            for part in predicted["held"]
+            for block in part["memory"]
+        ),
+        "devices": [],
+    }
+    for one in made["spec"]["containers"]:
+        if "cpu" not in one["resources"]["requests"]:
+            holdings[one["name"]] |= {"CPUs": "", "memory": []}
+    return {"": whole, **holdings}
+
+
 def that_stay(pod: Object) -> list[str]:
     """The containers that are there when the pod runs: others are listed no more."""
     sidecars = [one for one in pod["spec"].get("initContainers", []) if one.get("restartPolicy") == "Always"]
@@ -77,7 +94,9 @@ def test_the_kubelet_answers_as_predicted(cluster: Cluster, name: str, tmp_path:
         if verdict == "Admitted":
             assert predicted["verdict"] == "Admitted", why
             holdings = predicted_holdings(predicted["containers"])
-            staying = {name: held for name, held in holdings.items() if name in that_stay(made)}
+            if "resources" in made["spec"]:
+                holdings = of_a_pod_with_resources_of_its_own(made, predicted, holdings)
+            staying = {name: held for name, held in holdings.items() if name in ["", *that_stay(made)]}
             expected = counted(node, staying, predicted["containers"])
             listed = truth.listed(node)[f"default/{made['metadata']['name']}"]
             seen = counted(node, listed, predicted["containers"])
