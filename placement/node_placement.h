@@ -100,8 +100,8 @@ struct KernelFacts {
 };
 
 struct PlacedContainer {
-  // "" and first: what the pod has as a whole (kubelet 1.37, PodLevelResourceManagers). The CPUs and
-  // the memory of the others are parts of it.
+  // "" and first: what the pod has as a whole (kubelet 1.37, PodLevelResourceManagers). The CPUs
+  // and the memory of the others are parts of it.
   std::string name;
   base::CpuSet cpus;  // exclusive ones
   std::vector<PlacedMemory> memory;
