@@ -72,8 +72,8 @@ struct AlignmentContext {
   bool memory_is_static = false;
 };
 
-// Sets the pod's numa_nodes, alignment, reason and message from its containers. Findings that are no
-// drift go to `diagnostics`.
+// Sets the pod's numa_nodes, alignment, reason and message from its containers. Findings that are
+// no drift go to `diagnostics`.
 void JudgePod(const AlignmentContext& context, PlacedPod& pod, base::Diagnostics& diagnostics);
 
 }  // namespace placement
