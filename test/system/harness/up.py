@@ -83,4 +83,7 @@ def _write_program(cluster: Cluster, name: str, script: str) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
