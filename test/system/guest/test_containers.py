@@ -197,23 +197,14 @@ def test_memory_is_that_of_the_state_file(clean_moment: Moment) -> None:
         str(id): (
             node["memoryGroup"],
             node["memoryAssignments"],
-            {
-                table["type"]: tuple(
-                    truth.bytes_of(table[column])
-                    for column in ("capacity", "systemReserved", "allocatable", "free")
-                )
-                for table in node["memory"]
-            },
+            truth.published_memory_tables(node),
         )
         for id, node in clean_moment.numa_nodes().items()
     } == {
         id: (
             node["cells"],
             node["numberOfAssignments"],
-            {
-                type: (table["total"], table["systemReserved"], table["allocatable"], table["free"])
-                for type, table in node["memoryMap"].items()
-            },
+            truth.memory_tables(node),
         )
         for id, node in state.items()
     }

@@ -27,9 +27,9 @@ class Cluster:
         self.times: dict[str, float] = {}  # seconds, by what took them
         self._peers = peers
 
-    def start(self, specs: list[NodeSpec], extender: Object | None = None) -> None:
+    def start(self, specs: list[NodeSpec]) -> None:
         with stopwatch(self.times, "control plane"):
-            self.control_plane.start(extender)
+            self.control_plane.start()
         with stopwatch(self.times, "nodes"):
             self.add_nodes(specs)
 

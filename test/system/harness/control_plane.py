@@ -43,11 +43,11 @@ class ControlPlane:
         self.api = self.client("admin", "admin", "system:masters")
         self.kubeconfig = self.write_kubeconfig("admin")
 
-    def start(self, extender: Object | None = None) -> None:
+    def start(self) -> None:
         self._start_etcd()
         self._start_api_server()
         self._start_controller_manager()
-        self.start_scheduler(extender)
+        self.start_scheduler()
         # Pods can be created from the moment on that their namespace has its service account.
         self._programs.until(
             "the default service account exists",

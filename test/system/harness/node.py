@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -67,7 +66,7 @@ class Node:
         ):
             (self.tree / folder).mkdir(parents=True)
         self._write_identity()
-        self.write_kubelet_configuration()
+        self._write_kubelet_configuration()
         self._start_namespaces()
         self._start_inside(
             "cri",
@@ -104,15 +103,12 @@ class Node:
             f"plugin-{name}", str(self._peers / "deviceplugin"), resource, f"/var/lib/kubelet/{name}.devices"
         )
 
-    def write_devices(
-        self, resource: str, unhealthy: Container[str] = (), missing: Container[str] = ()
-    ) -> None:
+    def write_devices(self, resource: str, unhealthy: Container[str] = ()) -> None:
         """What the resource's plugin advertises from now on."""
         lines = []
         for id, numa_node in self.machine.device_plugins()[resource]:
             words = [id, "" if numa_node is None else str(numa_node), "unhealthy" if id in unhealthy else ""]
-            if id not in missing:
-                lines.append(" ".join(filter(None, words)))
+            lines.append(" ".join(filter(None, words)))
         file = self.tree / "var/lib/kubelet" / f"{resource.replace('/', '_')}.devices"
         part = file.with_suffix(".part")
         part.write_text("\n".join(lines) + "\n")
@@ -222,9 +218,9 @@ class Node:
             configuration["tlsPrivateKeyFile"] = "/var/lib/kubelet/pki/serving.key"
         return configuration
 
-    def write_kubelet_configuration(self, **changes: Any) -> None:
-        configuration = {**self.kubelet_configuration(), **changes}
-        (self.tree / "var/lib/kubelet/config.yaml").write_text(yaml.safe_dump(configuration, sort_keys=False))
+    def _write_kubelet_configuration(self) -> None:
+        text = yaml.safe_dump(self.kubelet_configuration(), sort_keys=False)
+        (self.tree / "var/lib/kubelet/config.yaml").write_text(text)
 
     # What the kubelet says and keeps
 

@@ -55,13 +55,18 @@ def expected(node: Node) -> Facts:
     if node.spec.memory_policy == "Static":
         for id, state in node.state_file("memory_manager_state")["machineState"].items():
             zone = facts["NUMA nodes"][int(id)]
-            zone["memory"] = {
-                type: (table["total"], table["systemReserved"], table["allocatable"], table["free"])
-                for type, table in sorted(state["memoryMap"].items())
-            }
+            zone["memory"] = memory_tables(state)
             zone["memory group"] = sorted(state["cells"])
             zone["memory assignments"] = state["numberOfAssignments"]
     return facts
+
+
+def memory_tables(state: Object) -> Facts:
+    """Of a NUMA node of memory_manager_state, by type: capacity, reserved, allocatable, free."""
+    return {
+        type: (table["total"], table["systemReserved"], table["allocatable"], table["free"])
+        for type, table in state["memoryMap"].items()
+    }
 
 
 def listed(node: Node) -> Facts:
@@ -211,15 +216,16 @@ def _zone(zone: Object) -> Facts:
     if "freeCPUs" in zone:
         facts["free CPUs"] = zone["freeCPUs"]
     if "memoryGroup" in zone:
-        facts["memory"] = {
-            table["type"]: tuple(
-                bytes_of(table[column]) for column in ("capacity", "systemReserved", "allocatable", "free")
-            )
-            for table in zone["memory"]
-        }
+        facts["memory"] = published_memory_tables(zone)
         facts["memory group"] = zone["memoryGroup"]
         facts["memory assignments"] = zone["memoryAssignments"]
     return facts
+
+
+def published_memory_tables(zone: Object) -> Facts:
+    """As memory_tables has them."""
+    columns = ("capacity", "systemReserved", "allocatable", "free")
+    return {table["type"]: tuple(bytes_of(table[column]) for column in columns) for table in zone["memory"]}
 
 
 def _holding(pod: Object) -> Facts:

@@ -62,9 +62,6 @@ def test_a_static_pod_is_known_by_the_kubelets_uid(cluster: Cluster) -> None:
     (manifests / ".fixed").rename(manifests / "fixed.yaml")
     name = f"fixed-{node.name}"
     try:
-        cluster.programs.until(
-            f"pod {name} is mirrored", lambda: cluster.api.exists(f"/api/v1/namespaces/default/pods/{name}")
-        )
         assert cluster.verdict(name) == "Admitted"
         (shown,) = [one for one in dry_run(node)["status"]["pods"] if one["name"] == name]
         assert shown["kubeletUID"] in node.state_file("cpu_manager_state")["entries"]
