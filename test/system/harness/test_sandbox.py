@@ -39,6 +39,8 @@ class Occupied:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # As in a terminal: what runs these tests in the background may have it ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert self.process.stdout and self.process.stdout.readline() == "ready\n"
 
