@@ -13,7 +13,7 @@ source "$here/debian.sh"
 # shellcheck source=test/system/guest/programs.sh
 source "$here/programs.sh"
 
-limit_s=${PLUMBLINE_GUEST_LIMIT_S:-300} # a boot takes 5 s on an idle machine
+limit_s=${PLUMBLINE_GUEST_LIMIT_S:-900} # the longest takes 60 s on an idle machine
 disk=
 if [[ ${1-} == --disk ]]; then disk=${2:?IMAGE} && shift 2; fi
 folder=${1:?FOLDER} script=${2:?SCRIPT}
