@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+import yaml
 
 from harness import truth
 from harness.api import Object
@@ -24,8 +25,14 @@ def compare(node: Node, before: list[Object]) -> None:
     expected = truth.expected(node)
     listed = truth.listed(node)
     uids = truth.uids(node)
-    for placement in [*before, dry_run(node), dry_run_elsewhere(node)]:
-        assert truth.differences(truth.published(placement), expected) == []
+    looks = [*before, dry_run(node), dry_run_elsewhere(node)]
+    for look, placement in enumerate(looks, start=1):
+        differences = truth.differences(truth.published(placement), expected)
+        if differences:  # what there is to find out more from
+            print(
+                yaml.safe_dump({"look": placement["status"], "kubelet": node.state_file("cpu_manager_state")})
+            )
+        assert not differences, f"look {look}, of which {len(before)} before the clean-up: {differences}"
         for shown in placement["status"]["pods"]:
             name = f"{shown['namespace']}/{shown['name']}"
             assert shown["alignment"] == truth.alignment(node, listed[name]), shown
