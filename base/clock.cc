@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -98,5 +100,13 @@ Time SystemClock::Now() {
 }
 
 void SystemClock::Sleep(milliseconds duration) { std::this_thread::sleep_for(duration); }
+
+bool SystemClock::Wait(milliseconds duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, duration, [] { return false; });
+  return !stop.stop_requested();
+}
 
 }  // namespace base

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,11 @@ class Clock {
   virtual ~Clock() = default;
   virtual Time Now() = 0;
   virtual void Sleep(std::chrono::milliseconds duration) = 0;
+  // Sleeps until the time is over or stop is requested; false if it was.
+  virtual bool Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
+    if (!stop.stop_requested()) Sleep(duration);
+    return !stop.stop_requested();
+  }
 };
 
 // The machine's own clock. Safe for concurrent use.
@@ -29,6 +35,7 @@ class SystemClock : public Clock {
  public:
   Time Now() override;
   void Sleep(std::chrono::milliseconds duration) override;
+  bool Wait(std::chrono::milliseconds duration, const std::stop_token& stop) override;
 };
 
 }  // namespace base

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <stop_token>
+#include <thread>
+
 #include "test/support/status.h"
 
 namespace base {
@@ -32,6 +36,15 @@ TEST(Time, RefusesWhatIsNoTime) {
                                                 testing::HasSubstr("is no RFC 3339 time")))
         << text;
   }
+}
+
+TEST(SystemClock, WaitsNoLongerThanUntilItIsStopped) {
+  SystemClock clock;
+  std::stop_source stop;
+  EXPECT_TRUE(clock.Wait(std::chrono::milliseconds(1), stop.get_token()));
+  std::jthread stopper([&stop] { stop.request_stop(); });
+  EXPECT_FALSE(clock.Wait(std::chrono::hours(1), stop.get_token()));
+  EXPECT_FALSE(clock.Wait(std::chrono::hours(1), stop.get_token()));
 }
 
 }  // namespace
