@@ -17,6 +17,8 @@ pkg_check_modules(PROTOBUF REQUIRED IMPORTED_TARGET protobuf)
 # Without TLS: the kubelet's socket is local, and OpenSSL costs 4 MB of resident memory.
 pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++_unsecure)
 pkg_check_modules(RAPIDJSON REQUIRED IMPORTED_TARGET RapidJSON)
+find_package(Boost REQUIRED)  # headers only: Asio and Beast
+find_package(OpenSSL REQUIRED)
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 if(PLUMBLINE_TESTS)

@@ -28,7 +28,8 @@ hwloc([.]h|/.*) hwinfo test
 numa(if)?[.]h hwinfo
 (grpc|grpcpp|google/protobuf)/.* podresources test demo
 .*[.]pb[.]h podresources test demo
-curl/.* kube test
+boost/.* kube test
+openssl/.* kube test
 rapidjson/.* podresources placement kube agent scheduler cli test demo
 yaml-cpp/.* podresources placement kube agent scheduler cli test demo
 CLI/.* agent scheduler cli test demo

@@ -1,0 +1,314 @@
+// The only file that includes Boost's headers.
+#include "kube/connection.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "kube/base64.h"
+
+namespace kube {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::uint32_t kMaxHeaderBytes = 64 << 10;
+
+class BeastConnection : public Connection {
+ public:
+  explicit BeastConnection(Route route) : route_(std::move(route)) {}
+
+  absl::Status Dial(const TlsIdentity& identity, Time until, const std::stop_token& stop);
+  absl::StatusOr<HttpReply> Ask(const HttpRequest& request, const std::vector<Header>& headers,
+                                Time until, const std::stop_token& stop) override;
+  absl::StatusOr<std::string_view> ReadSome(Time until, const std::stop_token& stop) override;
+  bool Reusable() override;
+  bool ClosedUnanswered() const override { return closed_unanswered_; }
+
+ private:
+  using Parser = http::response_parser<http::buffer_body>;
+
+  // Starts an operation and waits for it. `start` is given the handler that takes its error.
+  template <class Start>
+  error_code Wait(Time until, const std::stop_token& stop, Start start);
+  // The same for an operation on the stream, encrypted or not: start(stream, handler).
+  template <class Start>
+  error_code WaitOnStream(Time until, const std::stop_token& stop, Start start);
+
+  void CancelAll() {
+    resolver_.cancel();
+    tcp_.cancel();
+  }
+  error_code Resolve(const HostPort& to, Time until, const std::stop_token& stop,
+                     tcp::resolver::results_type& found);
+  absl::Status Connect(const HostPort& to, Time until, const std::stop_token& stop);
+  absl::Status AskProxy(Time until, const std::stop_token& stop);
+  absl::Status ShakeHands(const TlsIdentity& identity, Time until, const std::stop_token& stop);
+  void FindDeadPeers();
+  std::string Via() const;
+  absl::Status NoConnection(const error_code& error, std::string_view doing);
+  absl::Status BrokenOff(const error_code& error, std::string_view doing);
+
+  const Route route_;
+  asio::io_context io_;
+  tcp::resolver resolver_{io_};
+  beast::tcp_stream tcp_{io_};
+  std::optional<asio::ssl::context> context_;
+  std::optional<asio::ssl::stream<beast::tcp_stream&>> tls_;  // for https
+  beast::flat_buffer buffer_{kMaxHeaderBytes + (16 << 10)};
+  std::array<char, 16 << 10> piece_{};  // what ReadSome returns a view of
+  std::optional<Parser> parser_;        // of the reply that is being read
+  bool closed_unanswered_ = false;
+};
+
+template <class Start>
+error_code BeastConnection::Wait(Time until, const std::stop_token& stop, Start start) {
+  if (stop.stop_requested()) return asio::error::operation_aborted;
+  error_code result = asio::error::would_block;
+  tcp_.expires_at(until);
+  start([&result](const error_code& error, auto&&...) { result = error; });
+  {
+    // From another thread: the operation is only touched by the one that runs io_.
+    const std::stop_callback cancel(stop, [this] { asio::post(io_, [this] { CancelAll(); }); });
+    io_.restart();
+    io_.run();
+  }
+  return result;
+}
+
+template <class Start>
+error_code BeastConnection::WaitOnStream(Time until, const std::stop_token& stop, Start start) {
+  return Wait(until, stop, [this, &start](auto handler) {
+    if (tls_) {
+      start(*tls_, std::move(handler));
+    } else {
+      start(tcp_, std::move(handler));
+    }
+  });
+}
+
+std::string BeastConnection::Via() const {
+  const std::string server = ToString(route_.server.address);
+  return route_.proxy ? fmt::format("{} by the proxy {}", server, ToString(route_.proxy->address))
+                      : server;
+}
+
+absl::Status BeastConnection::NoConnection(const error_code& error, std::string_view doing) {
+  if (error == asio::error::operation_aborted) return absl::CancelledError("stopped");
+  const std::string why = error == beast::error::timeout ? "no answer in time" : error.message();
+  return absl::UnavailableError(fmt::format("no connection to {}: {}: {}", Via(), doing, why));
+}
+
+absl::Status BeastConnection::BrokenOff(const error_code& error, std::string_view doing) {
+  if (error == asio::error::operation_aborted) return absl::CancelledError("stopped");
+  const std::string text = fmt::format("{}: {}: ", Via(), doing);
+  if (error == beast::error::timeout)
+    return absl::DeadlineExceededError(text + "no answer in time");
+  const bool too_large =
+      error == http::error::header_limit || error == http::error::buffer_overflow;
+  if (too_large) return absl::ResourceExhaustedError(text + "a head of over 64 KiB");
+  const bool cut = error == http::error::end_of_stream || error == http::error::partial_message ||
+                   error == asio::ssl::error::stream_truncated || error == asio::error::eof;
+  return absl::UnknownError(text + (cut ? "the server closed the connection" : error.message()));
+}
+
+absl::Status BeastConnection::Dial(const TlsIdentity& identity, Time until,
+                                   const std::stop_token& stop) {
+  const bool encrypted = route_.server.scheme == "https";
+  RETURN_IF_ERROR(
+      Connect(route_.proxy ? route_.proxy->address : route_.server.address, until, stop));
+  FindDeadPeers();
+  if (route_.proxy) RETURN_IF_ERROR(AskProxy(until, stop));
+  if (encrypted) RETURN_IF_ERROR(ShakeHands(identity, until, stop));
+  return absl::OkStatus();
+}
+
+error_code BeastConnection::Resolve(const HostPort& to, Time until, const std::stop_token& stop,
+                                    tcp::resolver::results_type& found) {
+  error_code error;
+  const asio::ip::address address = asio::ip::make_address(to.host, error);
+  if (!error) {  // nothing to look up, and no thread that would do it
+    const auto port = base::ParseNumber<std::uint16_t>(to.port).value_or(0);
+    found = tcp::resolver::results_type::create(tcp::endpoint(address, port), to.host, to.port);
+    return {};
+  }
+  bool late = false;  // tcp_'s time limit is not for this
+  asio::steady_timer timer(io_, until);
+  timer.async_wait([this, &late](const error_code& cancelled) {
+    late = !cancelled;
+    if (late) resolver_.cancel();
+  });
+  error = Wait(until, stop, [&](auto handler) {
+    resolver_.async_resolve(
+        to.host, to.port, tcp::resolver::numeric_service,
+        [&, handler](const error_code& failed, tcp::resolver::results_type results) mutable {
+          timer.cancel();
+          found = std::move(results);
+          handler(failed);
+        });
+  });
+  return late ? error_code(beast::error::timeout) : error;
+}
+
+absl::Status BeastConnection::Connect(const HostPort& to, Time until, const std::stop_token& stop) {
+  tcp::resolver::results_type found;
+  error_code error = Resolve(to, until, stop, found);
+  if (error) return NoConnection(error, fmt::format("looking up {}", to.host));
+  error = Wait(until, stop, [&](auto handler) { tcp_.async_connect(found, handler); });
+  if (error) return NoConnection(error, fmt::format("connecting to {}", ToString(to)));
+  return absl::OkStatus();
+}
+
+// A peer that went without a word is found within a minute, also by a watch that only listens.
+void BeastConnection::FindDeadPeers() {
+  const int socket = tcp_.socket().native_handle();
+  const auto set = [socket](int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);  // as good as the kernel has it
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 45'000);  // ms
+}
+
+absl::Status BeastConnection::AskProxy(Time until, const std::stop_token& stop) {
+  const std::string server = ToString(route_.server.address);
+  http::request<http::empty_body> request(http::verb::connect, server, 11);
+  request.set(http::field::host, server);
+  if (!route_.proxy->user_info.empty()) {
+    request.set(http::field::proxy_authorization, "Basic " + EncodeBase64(route_.proxy->user_info));
+  }
+  http::response_parser<http::empty_body> reply;
+  reply.skip(true);  // what follows is the server's
+  error_code error =
+      Wait(until, stop, [&](auto handler) { http::async_write(tcp_, request, handler); });
+  if (error) return NoConnection(error, "asking the proxy");
+  error = Wait(until, stop,
+               [&](auto handler) { http::async_read_header(tcp_, buffer_, reply, handler); });
+  if (error) return NoConnection(error, "asking the proxy");
+  if (http::to_status_class(reply.get().result_int()) == http::status_class::successful) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(fmt::format("no connection to {}: the proxy refuses: HTTP {} {}",
+                                            Via(), reply.get().result_int(),
+                                            reply.get().reason().to_string()));
+}
+
+absl::Status BeastConnection::ShakeHands(const TlsIdentity& identity, Time until,
+                                         const std::stop_token& stop) {
+  const absl::StatusOr<ssl_ctx_st*> context = MakeTlsContext(identity);
+  if (!context.ok()) {
+    return absl::UnavailableError(
+        fmt::format("no connection to {}: {}", Via(), std::string(context.status().message())));
+  }
+  context_.emplace(*context);
+  tls_.emplace(tcp_, *context_);
+  if (identity.verify) ExpectServer(tls_->native_handle(), route_.certificate_name);
+  const error_code error = Wait(until, stop, [this](auto handler) {
+    tls_->async_handshake(asio::ssl::stream_base::client, handler);
+  });
+  if (!error) return absl::OkStatus();
+  const std::string untrusted = identity.verify ? WhyNotTrusted(tls_->native_handle()) : "";
+  if (untrusted.empty()) return NoConnection(error, "TLS");
+  return absl::UnavailableError(
+      fmt::format("no connection to {}: its certificate is not trusted for {}: {}", Via(),
+                  route_.certificate_name, untrusted));
+}
+
+absl::StatusOr<HttpReply> BeastConnection::Ask(const HttpRequest& request,
+                                               const std::vector<Header>& headers, Time until,
+                                               const std::stop_token& stop) {
+  http::request<http::string_body> message;
+  message.version(11);
+  message.method_string(request.method);
+  message.target(route_.server.path + request.target);
+  message.set(http::field::host, ToString(route_.server.address));
+  message.set(http::field::accept, "application/json");
+  for (const Header& header : headers) message.set(header.name, header.value);
+  if (!request.content_type.empty()) {
+    message.set(http::field::content_type, request.content_type);
+    message.body() = request.body;
+    message.prepare_payload();
+  }
+  closed_unanswered_ = false;
+  parser_.reset();
+  error_code error = WaitOnStream(until, stop, [&](auto& stream, auto handler) {
+    http::async_write(stream, message, handler);
+  });
+  if (!error) {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(std::numeric_limits<std::uint64_t>::max());  // who reads it counts
+    error = WaitOnStream(until, stop, [this](auto& stream, auto handler) {
+      http::async_read_header(stream, buffer_, *parser_, handler);
+    });
+  }
+  if (error) {
+    closed_unanswered_ = (!parser_ || !parser_->got_some()) && buffer_.size() == 0 &&
+                         error != beast::error::timeout && !stop.stop_requested();
+    return BrokenOff(error, fmt::format("{} {}", request.method, request.target));
+  }
+  HttpReply reply;
+  reply.status = static_cast<int>(parser_->get().result_int());
+  reply.retry_after = parser_->get()[http::field::retry_after].to_string();
+  return reply;
+}
+
+absl::StatusOr<std::string_view> BeastConnection::ReadSome(Time until,
+                                                           const std::stop_token& stop) {
+  while (!parser_->is_done()) {
+    http::buffer_body::value_type& body = parser_->get().body();
+    body.data = piece_.data();
+    body.size = piece_.size();
+    error_code error = WaitOnStream(until, stop, [this](auto& stream, auto handler) {
+      http::async_read_some(stream, buffer_, *parser_, handler);
+    });
+    if (error == http::error::need_buffer) error = {};  // the piece is full
+    if (error) return BrokenOff(error, "reading the reply");
+    const std::size_t count = piece_.size() - body.size;
+    if (count > 0) return std::string_view(piece_.data(), count);
+  }
+  return std::string_view();
+}
+
+bool BeastConnection::Reusable() {
+  if (!parser_ || !parser_->is_done() || !parser_->keep_alive() || buffer_.size() > 0) return false;
+  // Bytes that nobody asked for, or the end: the server is done with it.
+  char byte = 0;
+  const ssize_t count = recv(tcp_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Route& route,
+                                                             const TlsIdentity& identity,
+                                                             Time until,
+                                                             const std::stop_token& stop) {
+  auto connection = std::make_unique<BeastConnection>(route);
+  RETURN_IF_ERROR(connection->Dial(identity, until, stop));
+  return connection;
+}
+
+}  // namespace kube

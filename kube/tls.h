@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX
+struct ssl_st;      // and SSL
+
+namespace kube {
+
+struct TlsIdentity {
+  std::string authority_pem = {};    // whom we trust; "" for the system's authorities
+  std::string certificate_pem = {};  // who we are; "" for nobody
+  std::string key_pem = {};
+  bool verify = true;
+  bool operator==(const TlsIdentity&) const = default;
+};
+
+// TLS 1.2 or newer. The caller owns what is returned. Errors say which of the three is no PEM, or
+// that certificate and key are no pair.
+absl::StatusOr<ssl_ctx_st*> MakeTlsContext(const TlsIdentity& identity);
+
+// What the server's certificate must be for: a name, which is also asked for (SNI), or an address.
+// Its subject's common name counts for nothing, as in Go.
+void ExpectServer(ssl_st* session, const std::string& host);
+
+// Why its certificate was not taken; "" if it was.
+std::string WhyNotTrusted(ssl_st* session);
+
+}  // namespace kube

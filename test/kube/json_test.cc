@@ -1,0 +1,79 @@
+#include "kube/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/status.h"
+
+namespace kube {
+namespace {
+
+using test::StatusIs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(JsonObject, GivesMembersAsTheyStandInTheText) {
+  ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(R"( {
+      "text" : "a\nb\u00e9",  "number": 1e99 , "list":[ 1, {"x": [2]} ,"three"],
+      "object": {"list": [ ], "null": null}, "flag":true, "last" : false })"));
+  EXPECT_EQ(object.Raw("text"), R"("a\nb\u00e9")");
+  EXPECT_EQ(object.Raw("number"), "1e99");
+  EXPECT_EQ(object.Raw("list"), R"([ 1, {"x": [2]} ,"three"])");
+  EXPECT_EQ(object.Raw("object"), R"({"list": [ ], "null": null})");
+  EXPECT_EQ(object.Raw("flag"), "true");
+  EXPECT_EQ(object.Raw("last"), "false");
+  EXPECT_EQ(object.Text("text").value(), "a\nb\xc3\xa9");
+}
+
+TEST(JsonObject, TakesAbsentAndNullForTheSame) {
+  ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(R"({"a": null})"));
+  EXPECT_FALSE(object.Has("a"));
+  EXPECT_EQ(object.Text("a").value(), "");
+  EXPECT_EQ(object.Number("b").value(), std::nullopt);
+  EXPECT_EQ(object.Flag("b").value(), false);
+  EXPECT_TRUE(object.Objects("b").value().empty());
+}
+
+TEST(JsonObject, TakesTheLastOfTwoOfOneName) {
+  ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(R"({"a": "x", "a": "y"})"));
+  EXPECT_EQ(object.Text("a").value(), "y");
+}
+
+TEST(JsonObject, NamesTheFieldThatIsWrong) {
+  ASSERT_OK_AND_ASSIGN(
+      const JsonObject object,
+      JsonObject::Parse(R"({"users": [{"user": {"token": 5, "names": ["a", 1]}}]})"));
+  ASSERT_OK_AND_ASSIGN(const auto users, object.Objects("users"));
+  ASSERT_OK_AND_ASSIGN(const JsonObject user, users[0].Object("user"));
+  EXPECT_THAT(user.Text("token"), StatusIs(kInvalid, "users[0].user.token: is no string"));
+  EXPECT_THAT(user.Flag("token"), StatusIs(kInvalid, HasSubstr("neither true nor false")));
+  EXPECT_THAT(user.Texts("names"), StatusIs(kInvalid, "users[0].user.names[1]: is no string"));
+  EXPECT_THAT(user.Objects("names"), StatusIs(kInvalid, "users[0].user.names[0]: is no object"));
+  EXPECT_THAT(user.Object("token"), StatusIs(kInvalid, "users[0].user.token: is no object"));
+  EXPECT_THAT(object.Number("users"), StatusIs(kInvalid, "users: is no whole number"));
+}
+
+TEST(JsonObject, RefusesWhatIsNoJson) {
+  EXPECT_THAT(JsonObject::Parse(""), StatusIs(kInvalid, HasSubstr("empty")));
+  EXPECT_THAT(JsonObject::Parse("<html>"), StatusIs(kInvalid, HasSubstr("is no JSON")));
+  EXPECT_THAT(JsonObject::Parse("{} {}"), StatusIs(kInvalid, HasSubstr("at byte 3")));
+  EXPECT_THAT(JsonObject::Parse("[1]"), StatusIs(kInvalid, "is no object"));
+  EXPECT_THAT(JsonObject::Parse(std::string("{}\0{}", 5)), StatusIs(kInvalid, HasSubstr("NUL")));
+  EXPECT_THAT(JsonObject::Parse("{\"a\": \"\xff\"}"), StatusIs(kInvalid, HasSubstr("is no JSON")));
+}
+
+TEST(JsonObject, FollowsAnyDepth) {
+  const int depth = 1'000'000;
+  const std::string text =
+      "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + ",\"b\":\"x\"}";
+  ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(text));
+  EXPECT_EQ(object.Raw("a").size(), std::size_t{2} * depth);
+  EXPECT_EQ(object.Text("b").value(), "x");
+}
+
+TEST(JsonQuote, EscapesWhatJsonMustEscape) { EXPECT_EQ(JsonQuote("a\"b\\c\n"), R"("a\"b\\c\n")"); }
+
+}  // namespace
+}  // namespace kube

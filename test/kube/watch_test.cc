@@ -1,0 +1,277 @@
+// Run under ThreadSanitizer as well.
+#include "kube/watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <iostream>
+#include <mutex>
+
+#include "kube/http_transport.h"
+#include "test/kube/paused_clock.h"
+#include "test/kube/scripted_server.h"
+#include "test/support/status.h"
+
+namespace kube {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Answer;
+using test::Chunked;
+using test::Reply;
+using test::StatusReply;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr auto kHang = Answer::Then::kHang;
+constexpr auto kClose = Answer::Then::kClose;
+
+const Selection kPods = {{"", "v1", "pods"}, "", "spec.nodeName=gpu-7"};
+
+std::string Pod(const std::string& name, const std::string& version, const std::string& uid = "u") {
+  return R"({"metadata":{"namespace":"ml","name":")" + name + R"(","uid":")" + uid +
+         R"(","resourceVersion":")" + version + R"("}})";
+}
+std::string Line(const std::string& type, const std::string& object) {
+  return R"({"type":")" + type + R"(","object":)" + object + "}\n";
+}
+std::string Added(const std::string& name, const std::string& version) {
+  return Line("ADDED", Pod(name, version));
+}
+std::string InitialEnd(const std::string& version) {
+  return Line("BOOKMARK", R"({"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},)"
+                          R"("resourceVersion":")" +
+                              version + R"("}})");
+}
+std::string Bookmark(const std::string& version) {
+  return Line("BOOKMARK", R"({"metadata":{"resourceVersion":")" + version + R"("}})");
+}
+std::string Expired() {
+  return Line("ERROR", R"({"kind":"Status","reason":"Expired","message":"too old","code":410})");
+}
+Answer List(const std::string& items, const std::string& version) {
+  return Reply(200, R"({"kind":"PodList","metadata":{"resourceVersion":")" + version +
+                        R"("},"items":[)" + items + "]}");
+}
+
+// What a watch says, in few words: "+a@1", "~a@2", "-a@3", "synced", "lost: why".
+class Log {
+ public:
+  void operator()(const WatchEvent& event) {
+    const std::lock_guard lock(mutex_);
+    words_.push_back(Word(event));
+    changed_.notify_all();
+  }
+  // The words once there are so many; fewer after 20 s.
+  std::vector<std::string> Await(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return words_.size() >= count; });
+    return words_;
+  }
+
+ private:
+  static std::string Word(const WatchEvent& event) {
+    const std::string what = event.object.name + "@" + event.object.resource_version;
+    switch (event.kind) {
+      case WatchEvent::Kind::kAdded:
+        return "+" + what;
+      case WatchEvent::Kind::kModified:
+        return "~" + what;
+      case WatchEvent::Kind::kDeleted:
+        return "-" + what;
+      case WatchEvent::Kind::kSynced:
+        return "synced";
+      case WatchEvent::Kind::kLost:
+        break;
+    }
+    return "lost: " + event.reason;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> words_;
+};
+
+class WatchTest : public testing::Test {
+ protected:
+  static WatchOptions Options() {
+    WatchOptions options;
+    options.selection = kPods;
+    options.silence = std::chrono::seconds(60);
+    return options;
+  }
+  std::unique_ptr<Watch> Start(WatchOptions options = Options()) {
+    return std::make_unique<Watch>(client_, std::move(options),
+                                   [this](const WatchEvent& event) { log_(event); });
+  }
+  // The parameters of the request of that number, from 1.
+  std::string Query(std::size_t number) {
+    server_.AwaitRequests(number);
+    const std::string target = server_.requests()[number - 1].target;
+    return target.substr(target.find("gpu-7&") + 6);
+  }
+
+  Log log_;
+  test::ScriptedServer server_;
+  test::PausedClock clock_;
+  std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
+  Client client_{*transport_, clock_, {}, [] { return 0.0; }};
+};
+
+TEST_F(WatchTest, BeginsWithAStreamingListAndGoesOn) {
+  server_.Then(
+      Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("5"), Line("MODIFIED", Pod("a", "6")),
+               Bookmark("7"), Line("DELETED", Pod("b", "8"))},
+              kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(5), ElementsAre("+a@1", "+b@2", "synced", "~a@6", "-b@8"));
+  EXPECT_EQ(Query(1),
+            "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+            "allowWatchBookmarks=true&timeoutSeconds=300");
+}
+
+TEST_F(WatchTest, ResumesWhereAStreamEndedInOrder) {
+  server_.Then(Chunked({Added("a", "1"), InitialEnd("5"), Bookmark("9")}))
+      .Then(Chunked({Added("b", "10")}))
+      .Then(Chunked({Line("DELETED", Pod("a", "11"))}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(4), ElementsAre("+a@1", "synced", "+b@10", "-a@11"));
+  EXPECT_THAT(Query(2), StartsWith("watch=1&resourceVersion=9&allowWatchBookmarks=true"));
+  EXPECT_THAT(Query(3), StartsWith("watch=1&resourceVersion=10&"));
+  EXPECT_THAT(clock_.pauses(), testing::IsEmpty());
+}
+
+TEST_F(WatchTest, ResumesAfterAStreamWasCutInTheMiddleOfALine) {
+  server_.Then(Chunked({InitialEnd("5"), Added("a", "6").substr(0, 20)}, kClose))
+      .Then(Chunked({Added("a", "6")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(4),
+              ElementsAre("synced", HasSubstr("closed the connection"), "synced", "+a@6"));
+  EXPECT_THAT(Query(2), StartsWith("watch=1&resourceVersion=5&"));
+}
+
+TEST_F(WatchTest, DoesNotTakeHalfALineForAnEnd) {
+  server_.Then(Chunked({InitialEnd("5"), Added("a", "6").substr(0, 20)})).Then(Chunked({}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("in the middle of a line"), "synced"));
+}
+
+TEST_F(WatchTest, ListsAgainWhenThePlaceIsForgottenAndSaysWhatChangedMeanwhile) {
+  server_
+      .Then(Chunked({Added("a", "1"), Added("b", "2"), Added("c", "3"), Added("d", "4"),
+                     InitialEnd("5"), Expired()}))
+      .Then(Chunked({Added("a", "1"), Added("b", "7"), Line("ADDED", Pod("d", "8", "u2")),
+                     Added("e", "9"), InitialEnd("9")},
+                    kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(12),
+              ElementsAre("+a@1", "+b@2", "+c@3", "+d@4", "synced", HasSubstr("HTTP 410: too old"),
+                          "~b@7", "-d@4", "+d@8", "+e@9", "-c@3", "synced"));
+}
+
+TEST_F(WatchTest, ListsAgainAfterA410ByHttp) {
+  server_.Then(Chunked({InitialEnd("5")}))
+      .Then(StatusReply(410, "Expired", "too old"))
+      .Then(Chunked({InitialEnd("9")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("HTTP 410: too old"), "synced"));
+  EXPECT_THAT(Query(3), HasSubstr("sendInitialEvents"));
+}
+
+TEST_F(WatchTest, ListsAndWatchesWhereAnOldServerRefusesAStreamingList) {
+  server_.Then(StatusReply(422, "Invalid", "sendInitialEvents: Forbidden"))
+      .Then(List(Pod("a", "1") + "," + Pod("b", "2"), "5"))
+      .Then(Chunked({Added("c", "6"), Expired()}))
+      .Then(List(Pod("a", "1"), "9"))
+      .Then(Chunked({}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(8), ElementsAre("+a@1", "+b@2", "synced", "+c@6", HasSubstr("410"), "-b@2",
+                                         "-c@6", "synced"));
+  EXPECT_THAT(Query(2), StartsWith("limit=500"));
+  EXPECT_THAT(Query(3), StartsWith("watch=1&resourceVersion=5&"));
+  EXPECT_THAT(Query(4), StartsWith("limit=500"));
+}
+
+TEST_F(WatchTest, ListsAndWatchesWhereTheStorageHasNoStreamingLists) {  // etcd before 3.4.31
+  server_
+      .Then(Chunked({Line("ERROR", R"({"kind":"Status","message":"the required storage feature )"
+                                   R"(RequestWatchProgress is disabled","code":500})")}))
+      .Then(List(Pod("a", "1"), "5"))
+      .Then(Chunked({Added("b", "6")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(3), ElementsAre("+a@1", "synced", "+b@6"));
+}
+
+TEST_F(WatchTest, KeepsWhatItHadWhenAListEndsBeforeItIsComplete) {
+  server_.Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("5"), Expired()}))
+      .Then(Chunked({Added("a", "1")}))
+      .Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("9")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(6), ElementsAre("+a@1", "+b@2", "synced", HasSubstr("410"),
+                                         HasSubstr("before it was complete"), "synced"));
+}
+
+TEST_F(WatchTest, ListsAgainAfterALineThatIsNoJson) {
+  server_.Then(Chunked({InitialEnd("5"), "<html>\n"}, kHang))
+      .Then(Chunked({Added("a", "6"), InitialEnd("6")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(4),
+              ElementsAre("synced", HasSubstr("no watch event: is no JSON"), "+a@6", "synced"));
+}
+
+TEST_F(WatchTest, ListsAgainAfterALineThatIsTooLong) {
+  WatchOptions options = Options();
+  options.max_line_bytes = 200;
+  server_.Then(Chunked({InitialEnd("5"), std::string(201, 'x')}, kHang))
+      .Then(Chunked({InitialEnd("6")}, kHang));
+  const auto watch = Start(options);
+  EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("longer than 200 bytes"), "synced"));
+  EXPECT_THAT(Query(2), HasSubstr("sendInitialEvents"));
+}
+
+TEST_F(WatchTest, FindsAHalfOpenConnection) {
+  WatchOptions options = Options();
+  options.silence = milliseconds(200);
+  server_.Then(Chunked({InitialEnd("5")}, kHang)).Then(Chunked({Added("a", "6")}));
+  const auto watch = Start(options);
+  EXPECT_THAT(log_.Await(4),
+              ElementsAre("synced", HasSubstr("no answer in time"), "synced", "+a@6"));
+  EXPECT_THAT(Query(2), StartsWith("watch=1&resourceVersion=5&"));
+}
+
+TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
+  server_.Then(StatusReply(503, "x", "down"))
+      .Then(StatusReply(503, "x", "down"))
+      .Then(StatusReply(403, "Forbidden",
+                        R"(User \"u\" cannot watch resource \"pods\" in API group \"\" at)"))
+      .Then(Chunked({InitialEnd("5")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(3),
+              ElementsAre("lost: watch pods with spec.nodeName=gpu-7: HTTP 503: down",
+                          HasSubstr("missing permission: watch pods"), "synced"));
+  EXPECT_THAT(clock_.pauses(),
+              ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
+}
+
+TEST_F(WatchTest, WaitsAsLongAsABusyServerAsksAndKeepsItsPlace) {
+  server_.Then(Chunked({InitialEnd("5")}))
+      .Then(StatusReply(429, "TooManyRequests", "busy", "{}", "Retry-After: 2\r\n"))
+      .Then(Chunked({Added("a", "6")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(4), ElementsAre("synced", HasSubstr("429"), "synced", "+a@6"));
+  EXPECT_THAT(Query(3), StartsWith("watch=1&resourceVersion=5&"));
+  EXPECT_THAT(clock_.pauses(), ElementsAre(milliseconds(2'000)));
+}
+
+TEST_F(WatchTest, StopsAtOnceWhileItWaits) {
+  server_.Then(Chunked({InitialEnd("5")}, kHang));
+  auto watch = Start();
+  log_.Await(1);
+  watch.reset();  // returns long before the silence of a minute is over
+  EXPECT_THAT(log_.Await(1), ElementsAre("synced"));
+}
+
+}  // namespace
+}  // namespace kube
