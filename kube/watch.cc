@@ -149,8 +149,7 @@ absl::StatusOr<std::optional<ApiError>> Watcher::Stream(const std::string& query
   told_.reset();
   bool sound = true;  // what came made sense
   const auto receive = [&](std::string_view bytes) {
-    const absl::Status taken =
-        lines.Add(bytes, [this](std::string_view line) { return Take(line); });
+    absl::Status taken = lines.Add(bytes, [this](std::string_view line) { return Take(line); });
     sound = taken.ok();
     return taken;
   };
