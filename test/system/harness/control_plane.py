@@ -29,6 +29,7 @@ CONTROLLERS = [
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
     "taint-eviction-controller",
+    "validatingadmissionpolicy-status-controller",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,30 @@ def dry_run_elsewhere(node: Node) -> Object:
     where = ["--root", ".", "--kubelet-config", "/var/lib/kubelet/config.yaml"]
     command = ["plumbline-agent", "--dry-run", "-o", "json", "--node-name", node.name, *where]
     return _placement(_run(command, ok=[0], folder=node.tree))
+
+
+def both_objects(node: Node) -> tuple[Object, Object]:
+    """NodeResourceTopology and NodePlacement as they would be published."""
+    nrt, placement = json.loads(node.run("plumbline-agent", "--dry-run", "-o", "json").stdout)["items"]
+    return nrt, placement
+
+
+def dry_run_as_pod(node: Node, pod_spec: Object) -> Object:
+    """The same from within the mounts and with the privileges of a DaemonSet's pod."""
+    agent = pod_spec["containers"][0]
+    sources = {v["name"]: v.get("hostPath", {}).get("path", "") for v in pod_spec["volumes"]}
+    mounts = [f"{sources[mount['name']]}:{mount['mountPath']}" for mount in agent["volumeMounts"]]
+    where = [argument for argument in agent["args"] if argument.startswith("--root=")]
+    program = shutil.which("plumbline-agent")
+    if program is None:
+        raise Failed("no plumbline-agent in PATH")
+    command = [
+        *("env", f"NODE_NAME={node.name}"),
+        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork"),
+        *(str(Path(__file__).with_name("as_container.sh")), str(Path(program).parent), *mounts, "--"),
+        *("plumbline-agent", "--dry-run", "-o", "json", *where),
+    ]
+    return _placement(node.run(*command).stdout)
 
 
 def simulate(placement: Object, pod: Object, folder: Path) -> Object:
