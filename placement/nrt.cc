@@ -84,14 +84,17 @@ std::string MaxNumaNodes(const KubeletFacts& kubelet) {
   return whole && number > 1 ? std::to_string(number) : "";
 }
 
-std::vector<NrtAttribute> Attributes(const Facts& facts, const KubeletFacts& kubelet,
+std::vector<NrtAttribute> Attributes(const Facts& facts, const NodePlacement& placement,
                                      const std::string& fingerprint) {
+  const KubeletFacts& kubelet = placement.kubelet;
   std::vector<NrtAttribute> attributes;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) attributes.push_back({.name = name, .value = value});
   };
   add("cpuManagerPolicy", kubelet.cpu_policy);
   add("cpuManagerPolicyOptions", OptionsText(kubelet.cpu_options));
+  // A printer column of a definition shows one value only; those of the zones are many.
+  add("free", placement.summary.free);
   add("memoryManagerPolicy", kubelet.memory_policy);
   add("nodeTopologyPodsFingerprint", fingerprint);
   add("nodeTopologyPodsFingerprintMethod", "with-exclusive-resources");
@@ -176,7 +179,7 @@ NodeResourceTopology MakeNrt(const Facts& facts, const NodePlacement& placement,
   const std::string fingerprint = Fingerprint(*facts.assignments);
   nrt.annotations = {{.name = "topology.node.k8s.io/fingerprint", .value = fingerprint}};
   nrt.topology_policies = LegacyPolicies(placement.kubelet);
-  nrt.attributes = Attributes(facts, placement.kubelet, fingerprint);
+  nrt.attributes = Attributes(facts, placement, fingerprint);
   base::NumaMask zones;
   for (const hwinfo::NumaNode& node : facts.topology.numa_nodes) {
     if (IsZone(node, devices)) zones.Insert(node.id);

@@ -196,6 +196,13 @@ TEST(Nrt, SaysPolicyScopeAndWhatElseDecidesPlacement) {
   EXPECT_TRUE(std::ranges::is_sorted(attributes));
 }
 
+TEST(Nrt, SaysWhatIsFreeInOneLine) {
+  Scene scene(TwoNodes(), "0,16");
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Attribute(seen.nrt->attributes, "free"), "0: 15 cpu · 1: 15 cpu");
+  EXPECT_EQ(seen.placement.summary.free, "0: 15 cpu · 1: 15 cpu");
+}
+
 TEST(Nrt, LeavesOutAttributesThatAreNotKnown) {
   Scene scene(TwoNodes());
   scene.facts.config.topology_policy.value.reset();
