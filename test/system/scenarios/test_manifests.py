@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.api import Api, ApiError, Object
+from harness.api import Api, ApiError, Object, get_unverified
 from harness.cluster import AGENT_ACCOUNT, AGENT_NAMESPACE, Cluster, pod
 from harness.manifests import MANIFESTS, Kubectl, daemon_set, kustomization, names, rendered
+from harness.node import KUBELET_PORT
 from harness.plumbline import both_objects, dry_run, dry_run_as_pod
 
 PLACEMENTS = "/apis/plumbline.dev/v1alpha1/nodeplacements"
@@ -42,8 +43,19 @@ def installed(cluster: Cluster, kubectl: Kubectl, run_folder: Path) -> Iterator[
     )
     for resource in (PLACEMENTS, NRTS):
         cluster.programs.until(f"{resource} is served", lambda: cluster.api.exists(resource))
+    cluster.programs.until("the policy is in force", lambda: policy_is_in_force(cluster))
     yield overlay
     kubectl("delete", "-k", str(overlay), "--wait")
+
+
+def policy_is_in_force(cluster: Cluster) -> bool:
+    """A while after it was created."""
+    one, other = list(cluster.nodes)[:2]
+    try:
+        agent_of(cluster, one).apply(f"{LEASES}/{other}", lease(other), MANAGER, dryRun="All")
+    except ApiError as error:
+        return error.code == 403
+    return False
 
 
 def agents_pods(cluster: Cluster) -> dict[str, str]:
@@ -365,6 +377,65 @@ def test_a_token_that_is_bound_to_no_pod_writes_nothing(
     placement = objects["snc"][1]
     said = refusal(lambda: anybody.apply(f"{PLACEMENTS}/snc/status", placement, MANAGER))
     assert "the token of plumbline-agent names no node" in said
+
+
+def test_an_agent_reads_its_node_and_what_its_kubelet_is_set_to(cluster: Cluster, installed: Path) -> None:
+    node = cluster.nodes["snc"]
+    assert agent_of(cluster, node.name).get(f"/api/v1/nodes/{node.name}")["metadata"]["uid"]
+
+    def configuration() -> Object | None:
+        # A kubelet remembers a refusal for half a minute; a fresh token is another caller.
+        token = cluster.token_of_pod(agents_pods(cluster)[node.name], AGENT_NAMESPACE, AGENT_ACCOUNT)
+        url = f"https://{node.address}:{KUBELET_PORT}/configz"
+        answer = get_unverified(url, headers={"Authorization": f"Bearer {token}"})
+        return answer.json() if answer.ok else None
+
+    told = cluster.programs.until("the kubelet tells its configuration", configuration, limit_s=60)
+    assert told["kubeletconfig"]["topologyManagerPolicy"] == node.spec.policy
+
+
+def test_an_agent_reports_on_pods_of_any_namespace(cluster: Cluster, installed: Path) -> None:
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "some-pod"}
+    event = {"metadata": {"generateName": "some-pod."}, "involvedObject": about, "reason": "Misaligned"}
+    events = "/api/v1/namespaces/default/events"
+    made = agent_of(cluster, "snc").create(events, event)
+    cluster.api.delete(f"{events}/{made['metadata']['name']}")
+
+
+def test_for_kais_annotation_an_agent_changes_annotations_of_its_own_nodes_pods(
+    cluster: Cluster, kubectl: Kubectl, installed: Path, run_folder: Path
+) -> None:
+    folder = kustomization(run_folder / "manifests/kai", "overlays/default", ["kai-annotation"])
+    # The DaemonSet itself is left as it is: the agents need not restart.
+    kinds = ("ClusterRole", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    granted = [item for item in rendered(kubectl, folder) if item["kind"] in kinds]
+    kubectl("apply", "-f", "-", document=yaml.safe_dump_all(granted))
+    pods, nodes = "/api/v1/namespaces/default/pods", ("snc", "eight")
+    annotated = {"metadata": {"annotations": {"kai.scheduler/numa-placement-observed": "[]"}}}
+    try:
+        for node in nodes:
+            cluster.create_pod(pod(f"on-{node}", {}, node=node))
+            assert cluster.verdict(f"on-{node}") == "Admitted"
+        agent = agent_of(cluster, "snc")
+
+        def refused_elsewhere() -> bool:
+            try:
+                agent.merge(f"{pods}/on-eight", annotated)
+            except ApiError as error:
+                return "an agent may only annotate the pods of its own node" in f"{error}"
+            return False
+
+        cluster.programs.until("the policy on pods is in force", refused_elsewhere)
+        agent.merge(f"{pods}/on-snc", annotated)
+        labelled = {"metadata": {"labels": {"team": "another"}}}
+        assert "only change the annotations" in refusal(lambda: agent.merge(f"{pods}/on-snc", labelled))
+    finally:
+        for node in nodes:
+            cluster.delete_pod(f"on-{node}")
+            cluster.until_gone(f"on-{node}")
+        for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+            kubectl("delete", kind, "plumbline-agent-pods")
+        kubectl("apply", "-k", str(installed))
 
 
 @pytest.mark.parametrize(
