@@ -73,6 +73,10 @@ class Api:
         query["fieldManager"] = manager
         return self.request("PATCH", path, body, query, "application/apply-patch+yaml")
 
+    def merge(self, path: str, body: Object) -> Object:
+        """A merge patch."""
+        return self.request("PATCH", path, body, content_type="application/merge-patch+json")
+
     def delete(self, path: str, **query: str) -> Object:
         return self.request("DELETE", path, query=query)
 

@@ -286,9 +286,7 @@ def test_a_field_that_the_definition_lacks_is_refused_in_an_apply_and_dropped_ot
     with pytest.raises(ApiError, match="field not declared in schema") as refused:
         agent.apply(one, placement, MANAGER)
     assert refused.value.code == 500
-    stored = cluster.api.request(
-        "PATCH", one, {"status": {"fromTheFuture": 1}}, content_type="application/merge-patch+json"
-    )
+    stored = cluster.api.merge(one, {"status": {"fromTheFuture": 1}})
     assert "fromTheFuture" not in stored["status"]
 
 
