@@ -99,6 +99,8 @@ Time SystemClock::Now() {
   return std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
 }
 
+Instant SystemClock::Steady() { return std::chrono::steady_clock::now(); }
+
 void SystemClock::Sleep(milliseconds duration) { std::this_thread::sleep_for(duration); }
 
 bool SystemClock::Wait(milliseconds duration, const std::stop_token& stop) {

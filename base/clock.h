@@ -12,6 +12,9 @@ namespace base {
 // Wall-clock time, UTC, for what is published and compared with what others published.
 using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
 
+// Time that only goes forward, for how long something took or may take.
+using Instant = std::chrono::steady_clock::time_point;
+
 // RFC 3339 in UTC with milliseconds: "2026-11-29T12:00:00.123Z".
 std::string FormatTime(Time time);
 // The same, also without or with more fractional digits (cut to milliseconds) and with an offset.
@@ -22,6 +25,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() = 0;
+  virtual Instant Steady() = 0;
   virtual void Sleep(std::chrono::milliseconds duration) = 0;
   // Sleeps until the time is over or stop is requested; false if it was.
   virtual bool Wait(std::chrono::milliseconds duration, const std::stop_token& stop) {
@@ -34,6 +38,7 @@ class Clock {
 class SystemClock : public Clock {
  public:
   Time Now() override;
+  Instant Steady() override;
   void Sleep(std::chrono::milliseconds duration) override;
   bool Wait(std::chrono::milliseconds duration, const std::stop_token& stop) override;
 };

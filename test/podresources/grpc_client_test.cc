@@ -44,6 +44,7 @@ constexpr char kReplies[] = R"({
 class FakeClock : public base::Clock {
  public:
   base::Time Now() override { return {}; }
+  base::Instant Steady() override { return {}; }
   void Sleep(milliseconds duration) override {
     pauses.push_back(duration);
     if (during_pause) during_pause();
