@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -70,11 +71,17 @@ class Reader {
     LayFlags(flags_, merged_);
     ReadFields(merged_, config_);
     AskState();
+    config_.looked_at.assign(looked_at_.begin(), looked_at_.end());
     return std::move(config_);
   }
 
  private:
   using Kind = KubeletProcess::Kind;
+
+  absl::StatusOr<YamlValue> ReadConfiguration(const std::string& path) {
+    looked_at_.insert(path);
+    return ReadDocument(root_, path);
+  }
 
   void Note(const std::string& code, const std::string& subject, const std::string& message) {
     config_.diagnostics.push_back({code, subject, message});
@@ -91,6 +98,7 @@ class Reader {
     }
     config_.pid = process_->pid;
     config_.started_at = process_->started_at;
+    config_.start_ticks = process_->start_ticks;
     merged_.whole = true;
     if (process_->kind == Kind::kKubelite) ReadKubeliteArguments();
     if (process_->kind == Kind::kEmbedded) ReadEmbeddedArguments();
@@ -101,6 +109,7 @@ class Reader {
     const std::vector<std::string> files = FlagValues(process_->arguments, "kubelet-args-file");
     const std::string path =
         files.empty() ? "/var/snap/microk8s/current/args/kubelet" : Resolve(files.back());
+    looked_at_.insert(path);
     const absl::StatusOr<std::string> text = root_.Read(path, kMaxFile);
     process_->arguments.clear();
     if (text.ok()) {
@@ -117,6 +126,7 @@ class Reader {
     merged_.whole = false;
     std::vector<std::string> arguments;
     const std::string path = fmt::format("/etc/rancher/{}/config.yaml", process_->program);
+    looked_at_.insert(path);
     const absl::StatusOr<std::string> text = root_.Read(path, kMaxFile);
     const absl::StatusOr<YamlValue> document = text.ok() ? ParseYaml(*text) : text.status();
     if (document.ok()) {
@@ -159,7 +169,7 @@ class Reader {
 
   absl::Status ReadMainFile() {
     if (options_.config_file) {
-      ASSIGN_OR_RETURN(const YamlValue document, ReadDocument(root_, *options_.config_file));
+      ASSIGN_OR_RETURN(const YamlValue document, ReadConfiguration(*options_.config_file));
       Take(document, *options_.config_file);
       if (!process_) merged_.whole = true;
       return absl::OkStatus();
@@ -188,7 +198,7 @@ class Reader {
                        path));
       return;
     }
-    const absl::StatusOr<YamlValue> document = ReadDocument(root_, path);
+    const absl::StatusOr<YamlValue> document = ReadConfiguration(path);
     if (document.ok()) return Take(*document, path);
     merged_.whole = false;
     Note("KubeletConfigUnreadable", path, std::string(document.status().message()));
@@ -196,7 +206,7 @@ class Reader {
 
   void SearchMainFile() {
     for (const char* const path : kConfigFiles) {
-      const absl::StatusOr<YamlValue> document = ReadDocument(root_, path);
+      const absl::StatusOr<YamlValue> document = ReadConfiguration(path);
       if (document.ok()) {
         merged_.whole = true;
         return Take(*document, path);
@@ -219,6 +229,7 @@ class Reader {
     }
     if (process_ && process_->kind != Kind::kEmbedded) return;
     for (const char* const folder : kRancherDropIns) {
+      looked_at_.insert(folder);
       if (!root_.Exists(folder)) continue;
       ReadFolder(folder, 0);
       return;
@@ -229,6 +240,7 @@ class Reader {
   // followed, as the kubelet does not.
   void ReadFolder(const std::string& folder, int depth) {
     constexpr int kMaxFolders = 8;
+    looked_at_.insert(folder);
     const absl::StatusOr<std::vector<std::string>> names = root_.List(folder);
     if (!names.ok() || depth > kMaxFolders) {
       return LoseDropIn(
@@ -254,7 +266,7 @@ class Reader {
       return LoseDropIn(path,
                         fmt::format("it and those before it have more than {} bytes", kMaxDropIns));
     }
-    const absl::StatusOr<YamlValue> document = ReadDocument(root_, path);
+    const absl::StatusOr<YamlValue> document = ReadConfiguration(path);
     if (!document.ok()) return LoseDropIn(path, std::string(document.status().message()));
     LayFile(*document, path, merged_);
     CompareTimes(path);
@@ -306,6 +318,7 @@ class Reader {
   std::optional<KubeletProcess> process_;
   KubeletFlags flags_;
   MergedConfig merged_;
+  std::set<std::string> looked_at_;
   bool drop_in_lost_ = false;
   std::int64_t drop_in_bytes_ = 0;
   KubeletConfig config_;

@@ -49,9 +49,10 @@ struct KubeletConfig {
   std::string pod_logs_dir = "/var/log/pods";  // podLogsDir
   std::optional<int> pid;                      // of the running kubelet
   std::optional<base::Time> started_at;
-  Sourced<std::string> version;          // "v1.37.2"
-  Sourced<std::string> topology_policy;  // none | best-effort | restricted | single-numa-node
-  Sourced<std::string> topology_scope;   // container | pod
+  std::optional<std::int64_t> start_ticks;  // kubelet_process.h
+  Sourced<std::string> version;             // "v1.37.2"
+  Sourced<std::string> topology_policy;     // none | best-effort | restricted | single-numa-node
+  Sourced<std::string> topology_scope;      // container | pod
   Sourced<Options> topology_options;
   Sourced<std::string> cpu_policy;  // none | static
   Sourced<Options> cpu_options;
@@ -61,6 +62,8 @@ struct KubeletConfig {
   Sourced<std::vector<ReservedMemory>> reserved_memory;  // sorted
   Sourced<std::int64_t> reserved_memory_bytes;  // kubeReserved + systemReserved + evictionHard
   Sourced<Options> feature_gates;               // as configured, "true" or "false"
+  // Files and folders that were looked for, also those that are not there: where a change shows.
+  std::vector<std::string> looked_at;  // sorted, each once
   base::Diagnostics diagnostics;
   bool operator==(const KubeletConfig&) const = default;
 };

@@ -44,21 +44,6 @@ std::optional<std::int64_t> ReadBootTime(const base::FileTree& root) {
   return std::nullopt;
 }
 
-// Field 22 of /proc/<pid>/stat. The second field, the name in brackets, may hold blanks and
-// brackets of its own, so the count begins after the last ')'.
-std::optional<std::int64_t> ReadStartTicks(const base::FileTree& root, int pid) {
-  const absl::StatusOr<std::string> text = root.Read(fmt::format("proc/{}/stat", pid));
-  if (!text.ok()) return std::nullopt;
-  const std::size_t name_end = text->rfind(')');
-  if (name_end == std::string::npos || name_end + 2 > text->size()) return std::nullopt;
-  const std::vector<std::string> fields = Split(std::string_view(*text).substr(name_end + 2), ' ');
-  constexpr std::size_t kStartTime = 22 - 3;  // the first field here is number 3
-  if (fields.size() <= kStartTime) return std::nullopt;
-  const std::optional<std::int64_t> ticks = base::ParseNumber<std::int64_t>(fields[kStartTime]);
-  if (!ticks || *ticks < 0 || *ticks > INT64_MAX / 1000) return std::nullopt;
-  return ticks;
-}
-
 struct Candidate {
   KubeletProcess process;
   std::int64_t start_ticks = INT64_MAX;  // not readable: last
@@ -87,8 +72,9 @@ std::optional<Candidate> ReadCandidate(const base::FileTree& root, const std::st
   }
   process->pid = static_cast<int>(*pid);
   Candidate candidate{*std::move(process)};
-  if (const auto ticks = ReadStartTicks(root, candidate.process.pid)) {
+  if (const auto ticks = StartTicks(root, candidate.process.pid)) {
     candidate.start_ticks = *ticks;
+    candidate.process.start_ticks = *ticks;
   }
   return candidate;
 }
@@ -141,6 +127,21 @@ std::optional<KubeletProcess> RecognizeKubelet(std::vector<std::string> command_
                      command_line.begin() + static_cast<std::ptrdiff_t>(skip));
   process.arguments = std::move(command_line);
   return process;
+}
+
+// Field 22 of /proc/<pid>/stat. The second field, the name in brackets, may hold blanks and
+// brackets of its own, so the count begins after the last ')'.
+std::optional<std::int64_t> StartTicks(const base::FileTree& root, int pid) {
+  const absl::StatusOr<std::string> text = root.Read(fmt::format("proc/{}/stat", pid));
+  if (!text.ok()) return std::nullopt;
+  const std::size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos || name_end + 2 > text->size()) return std::nullopt;
+  const std::vector<std::string> fields = Split(std::string_view(*text).substr(name_end + 2), ' ');
+  constexpr std::size_t kStartTime = 22 - 3;  // the first field here is number 3
+  if (fields.size() <= kStartTime) return std::nullopt;
+  const std::optional<std::int64_t> ticks = base::ParseNumber<std::int64_t>(fields[kStartTime]);
+  if (!ticks || *ticks < 0 || *ticks > INT64_MAX / 1000) return std::nullopt;
+  return ticks;
 }
 
 KubeletSearch FindKubelet(const base::FileTree& root) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct KubeletProcess {
   std::vector<std::string> arguments;    // the kubelet's flags, as far as the command line has them
   std::string directory;                 // working directory, "" if not readable
   std::optional<base::Time> started_at;  // to a second: btime counts whole ones
+  // In the kernel's ticks after boot: with the pid it tells this run from every other one.
+  std::optional<std::int64_t> start_ticks;
   bool operator==(const KubeletProcess&) const = default;
 };
 
@@ -34,6 +37,9 @@ struct KubeletSearch {
 // Of several kubelets the one that started first, a process of its own before an embedded one.
 // What a process table does not show (hidepid, another PID namespace) counts as not there.
 KubeletSearch FindKubelet(const base::FileTree& root);
+
+// When a process started, in ticks after boot; nullopt if there is none of that number.
+std::optional<std::int64_t> StartTicks(const base::FileTree& root, int pid);
 
 // What a process is by its arguments; nullopt: no kubelet. `pid` and what follows stay unset.
 std::optional<KubeletProcess> RecognizeKubelet(std::vector<std::string> command_line);

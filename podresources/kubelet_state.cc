@@ -16,6 +16,20 @@ std::string Join(const std::string& folder, std::string_view name) {
                                : fmt::format("{}/{}", folder, name);
 }
 
+struct StatePaths {
+  std::string cpu;
+  std::string memory;
+  std::string devices;
+  std::string pod_logs;
+};
+
+StatePaths PathsBelow(const std::string& root_dir, const std::string& pod_logs_dir) {
+  return {.cpu = Join(root_dir, "cpu_manager_state"),
+          .memory = Join(root_dir, "memory_manager_state"),
+          .devices = Join(root_dir, "device-plugins/kubelet_internal_checkpoint"),
+          .pod_logs = pod_logs_dir};
+}
+
 void AddFingerprint(const base::FileTree& root, const std::string& path, std::string& fingerprint) {
   const absl::StatusOr<base::FileInfo> info = root.Stat(path);
   if (info.ok()) {
@@ -101,21 +115,29 @@ bool HasContainerIds(const CpuManagerState& state) {
 KubeletState ReadKubeletState(const base::FileTree& root, const std::string& root_dir,
                               const std::string& pod_logs_dir) {
   KubeletState state;
-  const std::string cpu = Join(root_dir, "cpu_manager_state");
-  state.cpu = ReadStateFile(root, cpu, ParseCpuManagerState, state);
-  state.memory =
-      ReadStateFile(root, Join(root_dir, "memory_manager_state"), ParseMemoryManagerState, state);
-  state.devices = ReadStateFile(root, Join(root_dir, "device-plugins/kubelet_internal_checkpoint"),
-                                ParseDeviceCheckpoint, state);
-  state.pod_logs = ReadPodLogs(root, pod_logs_dir, state);
+  const StatePaths paths = PathsBelow(root_dir, pod_logs_dir);
+  state.cpu = ReadStateFile(root, paths.cpu, ParseCpuManagerState, state);
+  state.memory = ReadStateFile(root, paths.memory, ParseMemoryManagerState, state);
+  state.devices = ReadStateFile(root, paths.devices, ParseDeviceCheckpoint, state);
+  state.pod_logs = ReadPodLogs(root, paths.pod_logs, state);
   if (state.cpu && HasContainerIds(*state.cpu)) {
     state.diagnostics.push_back(
-        {"CpuStateByContainerId", cpu,
+        {"CpuStateByContainerId", paths.cpu,
          fmt::format("{} is in the format of kubelets up to 1.17, by container id: its entries "
                      "cannot be given to pods",
-                     root.Describe(cpu))});
+                     root.Describe(paths.cpu))});
   }
   return state;
+}
+
+std::string FingerprintKubeletState(const base::FileTree& root, const std::string& root_dir,
+                                    const std::string& pod_logs_dir) {
+  const StatePaths paths = PathsBelow(root_dir, pod_logs_dir);
+  std::string fingerprint;
+  for (const std::string& path : {paths.cpu, paths.memory, paths.devices, paths.pod_logs}) {
+    AddFingerprint(root, path, fingerprint);
+  }
+  return fingerprint;
 }
 
 base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,

@@ -84,6 +84,11 @@ struct KubeletState {
 KubeletState ReadKubeletState(const base::FileTree& root, const std::string& root_dir,
                               const std::string& pod_logs_dir);
 
+// The fingerprint alone: what ReadKubeletState would return with it has not changed as long as it
+// is the same.
+std::string FingerprintKubeletState(const base::FileTree& root, const std::string& root_dir,
+                                    const std::string& pod_logs_dir);
+
 // CPUs that are online but neither shared, exclusive nor reserved: they came after the kubelet
 // wrote its state, and it hands them to nobody.
 base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,

@@ -245,6 +245,14 @@ featureGates: {A: perhaps}
   }
 }
 
+TEST_F(KubeletConfigTest, NamesWhatItLookedAtAlsoIfItIsNotThere) {
+  tree_.Put("k.yaml", kHeader).Put("drop-ins/10.conf", kHeader);
+  RunProcess("kubelet --config=/k.yaml --config-dir=/drop-ins");
+  EXPECT_THAT(Read().looked_at, testing::ElementsAre("/drop-ins", "/drop-ins/10.conf", "/k.yaml"));
+  tree_.Remove("k.yaml");
+  EXPECT_THAT(Read().looked_at, testing::Contains("/k.yaml"));
+}
+
 TEST_F(KubeletConfigTest, AFileChangedSinceTheKubeletStartedIsNamed) {
   tree_.Put("k.yaml", kHeader + "topologyManagerPolicy: restricted\n");
   RunProcess("kubelet --config=/k.yaml", 1000000000);  // 2001, before the file was written

@@ -107,6 +107,13 @@ TEST(FindKubelet, GoesByTheKernelsNameWhereTheFirstArgumentIsAnother) {
   EXPECT_EQ(FindKubelet(tree.Open()).process->pid, 12);
 }
 
+TEST(StartTicks, TellOneRunFromAnotherAndThatThereIsNone) {
+  test::TempTree tree;
+  tree.Put("proc/911/stat", Stat(911, "kubelet", 250));
+  EXPECT_EQ(StartTicks(tree.Open(), 911), 250);
+  EXPECT_EQ(StartTicks(tree.Open(), 912), std::nullopt);
+}
+
 TEST(FindKubelet, WithoutAStartTimeStillGivesTheProcess) {
   test::TempTree tree;
   tree.Put("proc/12/cmdline", CommandLine("kubelet")).Put("proc/12/stat", "12 (kubelet");

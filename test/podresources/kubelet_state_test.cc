@@ -314,6 +314,8 @@ TEST_F(ReadKubeletStateTest, HasAFingerprintThatChangesWithEachFile) {
   EXPECT_NE(replaced, before);
   tree_.Remove("var/lib/kubelet/cpu_manager_state");
   EXPECT_NE(Read().fingerprint, replaced);
+  EXPECT_EQ(FingerprintKubeletState(tree_.Open(), "/var/lib/kubelet", "/var/log/pods"),
+            Read().fingerprint);
 }
 
 // Written by the state code of kubelet v1.37.2 itself, with PodLevelResourceManagers on; ctest runs
