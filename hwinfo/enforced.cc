@@ -88,6 +88,9 @@ class Walk {
   template <class Set>
   std::optional<Set> ReadEffective(const std::string& path, std::string_view kind);
   void ReadResident(const std::string& path, ContainerCgroup& container);
+  void NoteFolder(const std::string& path) {
+    found_.folders.push_back(path.empty() ? Tree().path : fmt::format("{}/{}", Tree().path, path));
+  }
   void Report(const std::string& path, std::string message) {
     found_.diagnostics.push_back({"CgroupUnreadable", path, std::move(message)});
   }
@@ -166,7 +169,10 @@ std::optional<ContainerCgroup> Walk::ReadContainer(const std::string& path, cons
   // A container that ended meanwhile has no files any more, and its ancestors' sets are not its
   // own.
   const absl::StatusOr<base::FileInfo> still = root_.Stat(fmt::format("{}/{}", Tree().path, path));
-  if (!absl::IsNotFound(still.status())) return container;
+  if (!absl::IsNotFound(still.status())) {
+    NoteFolder(container.path);
+    return container;
+  }
   found_.diagnostics.resize(reports);
   return std::nullopt;
 }
@@ -178,6 +184,7 @@ void Walk::ReadPod(const std::string& path, const std::string& uid) {
     if (!absl::IsNotFound(names.status())) Report(path, std::string(names.status().message()));
     return;
   }
+  NoteFolder(path);
   for (const std::string& name : *names) {
     const auto id = ContainerIdOf(name);
     if (!id) continue;
@@ -197,6 +204,7 @@ void Walk::Visit(const Folder& folder) {
     }
     return;
   }
+  if (folder.of_pods || folder.path.empty()) NoteFolder(folder.path);
   for (const std::string& name : *names) {
     if (IsControlFile(name)) continue;
     const std::string path = Join(folder.path, name);
@@ -235,6 +243,7 @@ Enforced Walk::Run() {
     return std::tie(a.pod_uid, a.container_id, a.path) <
            std::tie(b.pod_uid, b.container_id, b.path);
   });
+  std::ranges::sort(found_.folders);
   std::ranges::sort(found_.diagnostics);
   return std::move(found_);
 }

@@ -34,6 +34,9 @@ struct Enforced {
   // machine. nullopt: there is no such cgroup, or nobody says.
   std::optional<base::CpuSet> all_pods_cpus;
   std::optional<base::NumaMask> all_pods_memory_nodes;
+  // Where pods and containers come and go: the top, the cgroup of all pods and what is between it
+  // and the containers, these too. Paths in the root, sorted.
+  std::vector<std::string> folders;
   base::Diagnostics diagnostics;
   bool operator==(const Enforced&) const = default;
 };

@@ -162,4 +162,17 @@ absl::StatusOr<Topology> Read(const Source& source) {
   return source.xml ? ReadXml(*source.xml) : ReadRoot(source.root);
 }
 
+std::string FingerprintHardware(const FileTree& root) {
+  std::string fingerprint;
+  for (const char* const file :
+       {"sys/devices/system/cpu/online", "sys/devices/system/node/online"}) {
+    fingerprint += root.ReadTrimmed(file).value_or("") + ";";
+  }
+  for (const char* const folder : {"sys/bus/pci/devices", "proc/driver/nvidia/gpus"}) {
+    const auto names = root.List(folder).value_or(std::vector<std::string>());
+    fingerprint += fmt::format("{};", fmt::join(names, ","));
+  }
+  return fingerprint;
+}
+
 }  // namespace hwinfo

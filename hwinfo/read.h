@@ -24,4 +24,9 @@ struct Source {
 // before other threads start. Reads of trees other than "/" must not run at the same time.
 absl::StatusOr<Topology> Read(const Source& source);
 
+// What Read would find has most likely not changed as long as this is the same: online CPUs and
+// NUMA nodes, the PCI functions, and the GPUs that NVIDIA's driver knows. Four small reads; what it
+// does not show (memory that is added, a driver that is bound) is for a slow timer.
+std::string FingerprintHardware(const base::FileTree& root);
+
 }  // namespace hwinfo

@@ -214,7 +214,9 @@ TEST(Enforced, TellsNoCgroupsFromNoPods) {
               test::StatusIs(StatusCode::kNotFound, HasSubstr("no cgroups with cpuset")));
   test::TempTree empty;
   MakeV2(empty);
-  EXPECT_EQ(Read(empty), Enforced());
+  Enforced nothing;
+  nothing.folders = {"sys/fs/cgroup"};
+  EXPECT_EQ(Read(empty), nothing);
 }
 
 TEST(Enforced, KeepsWhatItCanReadOfADamagedCgroupAndNamesTheRest) {
@@ -257,6 +259,19 @@ TEST(CgroupNames, ReadUidsAndIdsOfEveryRuntimeAndDriver) {
   EXPECT_TRUE(IsControlFile("tasks"));
   EXPECT_FALSE(IsControlFile("system.slice"));
   EXPECT_FALSE(IsControlFile("kubepods"));
+}
+
+TEST(Enforced, NamesTheFoldersInWhichPodsAndContainersComeAndGo) {
+  test::TempTree tree;
+  MakeV2(tree);
+  const std::string scope = fmt::format("{}/cri-containerd-{}.scope", kSlice, Id('a'));
+  PutV2(tree, scope, "4-11", "0");
+  PutV2(tree, "kubepods.slice/kubepods-burstable.slice", "0-15", "0-1");
+  PutV2(tree, "system.slice/sshd.service", "0-15", "0-1");
+  EXPECT_THAT(Read(tree).folders,
+              ElementsAre("sys/fs/cgroup", std::string(kTop) + "kubepods.slice",
+                          std::string(kTop) + "kubepods.slice/kubepods-burstable.slice",
+                          kTop + kSlice, kTop + scope));
 }
 
 }  // namespace

@@ -479,5 +479,20 @@ TEST(TopologyRules, TheSameTreeGivesTheSameTopology) {
   EXPECT_TRUE(ReadTree(tree) == ReadTree(tree));
 }
 
+TEST(FingerprintHardware, ChangesWithCpusNodesAndPciFunctions) {
+  test::TempTree tree;
+  test::PutTwoSocketMachine(tree);
+  const std::string before = FingerprintHardware(tree.Open());
+  EXPECT_EQ(FingerprintHardware(tree.Open()), before);
+  tree.Put(Cpus("online"), "0-6\n");
+  const std::string fewer_cpus = FingerprintHardware(tree.Open());
+  EXPECT_NE(fewer_cpus, before);
+  tree.Put("sys/bus/pci/devices/0000:1b:00.0", "");
+  const std::string a_gpu = FingerprintHardware(tree.Open());
+  EXPECT_NE(a_gpu, fewer_cpus);
+  tree.Folder("proc/driver/nvidia/gpus/0000:1b:00.0");
+  EXPECT_NE(FingerprintHardware(tree.Open()), a_gpu);
+}
+
 }  // namespace
 }  // namespace hwinfo
