@@ -6,9 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "agent/observe.h"
 #include "agent/options.h"
 #include "agent/picture.h"
+#include "agent/reader.h"
+#include "agent/sources.h"
 #include "agent/verdict.h"
 #include "base/terminal.h"
 #include "base/text_layout.h"

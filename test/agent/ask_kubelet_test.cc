@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/observe.h"
+#include "agent/sources.h"
 #include "test/support/status.h"
 
 namespace agent {
@@ -14,6 +14,8 @@ namespace {
 
 using podresources::Assignments;
 using podresources::KubeletState;
+
+constexpr int kThrice = 3;
 
 // Does `at_read` at each question, as a kubelet does its work while it is asked.
 class BusyKubelet : public podresources::Client {
@@ -47,7 +49,8 @@ KubeletState StateOf(const std::string& fingerprint) {
 
 TEST(AskKubelet, AsksOnceWhenItsFilesStandStill) {
   BusyKubelet kubelet([](int) { return OnePod("llm-0"); });
-  const Answer answer = AskKubelet(kubelet, [] { return StateOf("same"); });
+  const Answer answer = AskKubelet(
+      kubelet, [] { return StateOf("same"); }, kThrice);
   EXPECT_TRUE(answer.settled);
   EXPECT_EQ(kubelet.reads(), 1);
   EXPECT_EQ(answer.state.fingerprint, "same");
@@ -59,7 +62,8 @@ TEST(AskKubelet, AsksAgainWhenAFileChangedMeanwhileAndKeepsTheLaterAnswer) {
     if (read == 1) files = "after";
     return OnePod(read == 1 ? "old" : "new");
   });
-  const Answer answer = AskKubelet(kubelet, [&files] { return StateOf(files); });
+  const Answer answer = AskKubelet(
+      kubelet, [&files] { return StateOf(files); }, kThrice);
   EXPECT_TRUE(answer.settled);
   EXPECT_EQ(kubelet.reads(), 2);
   ASSERT_OK(answer.assignments);
@@ -73,7 +77,8 @@ TEST(AskKubelet, GivesUpAfterThreeReadingsAndSaysSo) {
     files = std::to_string(read);
     return OnePod("llm-0");
   });
-  const Answer answer = AskKubelet(kubelet, [&files] { return StateOf(files); });
+  const Answer answer = AskKubelet(
+      kubelet, [&files] { return StateOf(files); }, kThrice);
   EXPECT_FALSE(answer.settled);
   EXPECT_EQ(kubelet.reads(), 3);
   EXPECT_OK(answer.assignments);
@@ -86,7 +91,8 @@ TEST(AskKubelet, DoesNotRepeatAQuestionThatFailed) {
     files = std::to_string(read);
     return absl::UnavailableError("stopped");
   });
-  const Answer answer = AskKubelet(kubelet, [&files] { return StateOf(files); });
+  const Answer answer = AskKubelet(
+      kubelet, [&files] { return StateOf(files); }, kThrice);
   EXPECT_EQ(kubelet.reads(), 1);
   EXPECT_THAT(answer.assignments,
               test::StatusIs(absl::StatusCode::kUnavailable, testing::HasSubstr("stopped")));

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/file_tree.h"
 #include "hwinfo/read.h"
-#include "placement/observation.h"
 #include "podresources/assignments.h"
 #include "podresources/client.h"
 #include "podresources/kubelet_config.h"
@@ -34,13 +33,11 @@ struct Answer {
   bool settled = true;
 };
 
-inline constexpr int kReadings = 3;
-
 // Asks the kubelet and reads its state files before and after: they belong to the answer only if
-// none changed meanwhile. If one did, all of it is done again, kReadings times at most; then the
+// none changed meanwhile. If one did, all of it is done again, `readings` times at most; then the
 // last reading is returned as not settled.
 Answer AskKubelet(podresources::Client& client,
-                  const std::function<podresources::KubeletState()>& read_state);
+                  const std::function<podresources::KubeletState()>& read_state, int readings);
 
 // As the command line names them. NotFound and the like if the root cannot be opened.
 absl::StatusOr<Sources> OpenSources(const Options& options);
@@ -53,11 +50,7 @@ std::string AskedPath(const Sources& sources, const podresources::KubeletConfig&
 // asked.
 std::unique_ptr<podresources::Client> OpenClient(const Sources& sources,
                                                  const podresources::KubeletConfig& config,
+                                                 podresources::ConnectOptions options,
                                                  base::Clock& clock);
-
-// Gathers all that Observe needs, in a straight line. What the kubelet or the cgroups do not answer
-// is an error inside the facts; errors of the whole are a machine that cannot be shown at all and a
-// configuration file that was named and cannot be used.
-absl::StatusOr<placement::Facts> Gather(const Sources& sources, base::Clock& clock);
 
 }  // namespace agent

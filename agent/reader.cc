@@ -1,0 +1,318 @@
+#include "agent/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "agent/version.h"
+#include "base/status_macros.h"
+#include "hwinfo/device_id.h"
+#include "hwinfo/enforced.h"
+#include "hwinfo/read.h"
+#include "podresources/container_names.h"
+#include "podresources/kubelet_config.h"
+#include "podresources/kubelet_process.h"
+#include "podresources/kubelet_state.h"
+#include "podresources/socket_check.h"
+
+namespace agent {
+namespace {
+
+constexpr int kPatientReadings = 3;
+
+// Every device id of the kubelet once: what it hands out, and what is held of what it no longer
+// lists. Devices of DRA drivers are "pool/device" of their driver.
+class DeviceJoin {
+ public:
+  DeviceJoin(const hwinfo::Topology& topology, const base::FileTree* root)
+      : topology_(topology), root_(root) {}
+
+  void Add(const std::vector<podresources::Device>& devices) {
+    for (const podresources::Device& device : devices) {
+      const Key key = {device.resource, device.id};
+      if (found_.contains(key)) continue;
+      found_[key] = hwinfo::ResolveDeviceId(topology_, root_, device.resource, device.id);
+    }
+  }
+  void Add(const std::vector<podresources::ClaimDevice>& devices) {
+    for (const podresources::ClaimDevice& device : devices) {
+      const Key key = {device.driver, fmt::format("{}/{}", device.pool, device.device)};
+      if (found_.contains(key)) continue;
+      found_[key] = hwinfo::ResolveDraDevice(topology_, root_, device.driver, device.device);
+    }
+  }
+  std::vector<placement::DeviceHardware> Take() && {
+    std::vector<placement::DeviceHardware> joined;
+    joined.reserve(found_.size());
+    for (auto& [key, resolved] : found_) {
+      joined.push_back({.resource = key.first, .id = key.second, .resolved = std::move(resolved)});
+    }
+    return joined;
+  }
+
+ private:
+  using Key = std::pair<std::string, std::string>;
+  const hwinfo::Topology& topology_;
+  const base::FileTree* root_;
+  std::map<Key, hwinfo::ResolvedDevice> found_;
+};
+
+std::vector<placement::DeviceHardware> ResolveDevices(const podresources::Assignments& assignments,
+                                                      const podresources::KubeletState& state,
+                                                      const hwinfo::Topology& topology,
+                                                      const base::FileTree* root) {
+  DeviceJoin join(topology, root);
+  if (assignments.allocatable) join.Add(assignments.allocatable->devices);
+  for (const podresources::Pod& pod : assignments.pods) {
+    for (const podresources::Container& container : pod.containers) {
+      join.Add(container.devices);
+      join.Add(container.claims);
+    }
+  }
+  if (state.devices) {  // what finished init containers still hold
+    for (const auto& [uid, containers] : state.devices->entries) {
+      for (const auto& [name, devices] : containers) join.Add(devices);
+    }
+  }
+  return std::move(join).Take();
+}
+
+// Where the names cannot be read, cgroups stay without them, and a diagnostic says so. A host that
+// has no such folder runs no kubelet.
+void AttachContainerNames(const base::FileTree& files, placement::Facts& facts) {
+  auto names = podresources::ReadContainerNames(files);
+  if (names.ok()) {
+    facts.container_names = *std::move(names);
+  } else if (facts.enforced.ok() && !absl::IsNotFound(names.status())) {
+    facts.enforced->diagnostics.push_back(
+        {"ContainerNamesUnreadable", "", std::string(names.status().message())});
+  }
+}
+
+// The files changed and the kubelet did not: its values are those that it has read. What was found
+// about the files, that they are newer among it, is new.
+void KeepValues(const podresources::KubeletConfig& before, podresources::KubeletConfig& now) {
+  podresources::KubeletConfig kept = before;
+  kept.looked_at = std::move(now.looked_at);
+  kept.diagnostics = std::move(now.diagnostics);
+  now = std::move(kept);
+}
+
+// A part that can no longer be read stays as it was and says so, once.
+void NoteUnreadable(const std::string& code, const absl::Status& status, base::Diagnostics& to) {
+  const base::Diagnostic note{code, "", std::string(status.message())};
+  if (std::ranges::find(to, note) == to.end()) to.push_back(note);
+}
+
+}  // namespace
+
+Reader::Reader(Sources sources, ReaderOptions options, base::Clock& clock)
+    : sources_(std::move(sources)), options_(std::move(options)), clock_(clock) {
+  facts_.node_name = sources_.node_name;
+  facts_.agent_version = kVersion;
+}
+
+absl::Status Reader::Start() {
+  if (sources_.files) hardware_fingerprint_ = hwinfo::FingerprintHardware(*sources_.files);
+  ASSIGN_OR_RETURN(facts_.topology, hwinfo::Read(sources_.hardware));
+  hardware_checked_ = hardware_read_ = clock_.Steady();
+  if (sources_.files) {
+    RETURN_IF_ERROR(ReadConfig());
+    ReadCgroups();
+  }
+  Look look;
+  AskKubelet(look);
+  HasNewDevices();
+  ResolveDevices();
+  return absl::OkStatus();
+}
+
+Look Reader::Again(const Hints& hints) {
+  Look look;
+  if (sources_.files) FollowConfig(hints, look);
+  AskKubelet(look);
+  if (sources_.files) FollowCgroups(hints, look);
+  FollowHardware(hints, look.kubelet_changed && HasNewDevices(), look);
+  if (look.changed) ResolveDevices();
+  return look;
+}
+
+bool Reader::IsDue(base::Instant& last, std::chrono::milliseconds interval) {
+  const base::Instant now = clock_.Steady();
+  if (now - last < interval) return false;
+  last = now;
+  return true;
+}
+
+// Hardware.
+
+void Reader::FollowHardware(const Hints& hints, bool new_devices, Look& look) {
+  const bool check = IsDue(hardware_checked_, kCheapInterval) || hints.anything;
+  bool read = IsDue(hardware_read_, kHardwareInterval) || new_devices;
+  if (check && sources_.files) {
+    std::string fingerprint = hwinfo::FingerprintHardware(*sources_.files);
+    read = read || fingerprint != hardware_fingerprint_;
+    hardware_fingerprint_ = std::move(fingerprint);
+  }
+  if (!read) return;
+  hardware_read_ = clock_.Steady();
+  absl::StatusOr<hwinfo::Topology> topology = hwinfo::Read(sources_.hardware);
+  if (!topology.ok()) {
+    NoteUnreadable("HardwareUnreadable", topology.status(), facts_.topology.diagnostics);
+    look.changed = true;
+    return;
+  }
+  look.changed = look.changed || *topology != facts_.topology;
+  facts_.topology = *std::move(topology);
+}
+
+// Whether the kubelet has a device that it had not before: hardware or its driver may be new, too.
+bool Reader::HasNewDevices() {
+  std::set<std::string> devices;
+  if (facts_.assignments.ok() && facts_.assignments->allocatable) {
+    for (const podresources::Device& device : facts_.assignments->allocatable->devices) {
+      devices.insert(fmt::format("{} {}", device.resource, device.id));
+    }
+  }
+  const bool has_new = !std::ranges::includes(known_devices_, devices);
+  known_devices_.merge(devices);
+  return has_new;
+}
+
+void Reader::ResolveDevices() {
+  if (!facts_.assignments.ok()) return;
+  const bool recorded = sources_.hardware.xml || !sources_.files;
+  facts_.device_hardware = agent::ResolveDevices(*facts_.assignments, facts_.state, facts_.topology,
+                                                 recorded ? nullptr : &*sources_.files);
+}
+
+// The kubelet's configuration.
+
+absl::Status Reader::ReadConfig() {
+  const podresources::KubeletConfigOptions options = {.config_file = sources_.kubelet_config};
+  ASSIGN_OR_RETURN(facts_.config, podresources::ReadKubeletConfig(*sources_.files, options));
+  config_checked_ = clock_.Steady();
+  config_fingerprint_ = FingerprintConfig();
+  configured_run_ = CurrentRun();
+  return absl::OkStatus();
+}
+
+void Reader::FollowConfig(const Hints& hints, Look& look) {
+  const KubeletRun run = CurrentRun();
+  const bool restarted = run != configured_run_;
+  const bool check = IsDue(config_checked_, kCheapInterval) || hints.config || hints.anything;
+  if (!restarted && (!check || FingerprintConfig() == config_fingerprint_)) return;
+  const podresources::KubeletConfig before = facts_.config;
+  if (const absl::Status status = ReadConfig(); !status.ok()) {
+    NoteUnreadable("KubeletConfigUnreadable", status, facts_.config.diagnostics);
+    configured_run_ = run;
+    config_fingerprint_ = FingerprintConfig();
+  } else if (!restarted && !run.process.empty()) {
+    KeepValues(before, facts_.config);
+  }
+  look.changed = look.changed || facts_.config != before;
+}
+
+std::string Reader::FingerprintConfig() const {
+  std::string fingerprint;
+  for (const std::string& path : facts_.config.looked_at) {
+    const absl::StatusOr<base::FileInfo> info = sources_.files->Stat(path);
+    fingerprint += info.ok() ? fmt::format("{}:{}:{};", info->inode, info->bytes,
+                                           info->modified.time_since_epoch().count())
+                             : "-;";
+  }
+  return fingerprint;
+}
+
+KubeletRun Reader::CurrentRun() const {
+  KubeletRun run;
+  const std::optional<int> pid = facts_.config.pid;
+  if (pid && sources_.files) {
+    const auto ticks = podresources::StartTicks(*sources_.files, *pid);
+    if (ticks) run.process = fmt::format("{}@{}", *pid, *ticks);
+  }
+  const auto socket = podresources::IdentifySocket(AskedPath(sources_, facts_.config));
+  if (socket.ok()) {
+    run.socket = fmt::format("{}:{}:{}.{:09}", socket->device, socket->inode,
+                             socket->changed_seconds, socket->changed_nanoseconds);
+  }
+  return run;
+}
+
+std::optional<std::chrono::milliseconds> Reader::KubeletAge() {
+  if (facts_.config.started_at) return clock_.Now() - *facts_.config.started_at;
+  const auto socket = podresources::IdentifySocket(AskedPath(sources_, facts_.config));
+  if (!socket.ok()) return std::nullopt;
+  return clock_.Now() - base::Time(std::chrono::seconds(socket->changed_seconds));
+}
+
+// Cgroups.
+
+void Reader::FollowCgroups(const Hints& hints, Look& look) {
+  const bool hinted = hints.pods || hints.cpusets || hints.anything;
+  if (!IsDue(cgroups_read_, kCgroupInterval) && !hinted && !look.kubelet_changed) return;
+  const auto before = std::move(facts_.enforced);
+  ReadCgroups();
+  look.changed = look.changed || before.status() != facts_.enforced.status() ||
+                 (before.ok() && *before != *facts_.enforced);
+}
+
+void Reader::ReadCgroups() {
+  facts_.enforced = hwinfo::ReadEnforced(*sources_.files);
+  AttachContainerNames(*sources_.files, facts_);
+  cgroups_read_ = clock_.Steady();
+}
+
+// The kubelet.
+
+void Reader::AskKubelet(Look& look) {
+  if (client_ == nullptr) {
+    client_ = OpenClient(sources_, facts_.config, options_.connect, clock_);
+  }
+  if (client_ == nullptr) return;
+  run_ = CurrentRun();
+  Answer answer = agent::AskKubelet(
+      *client_, [this] { return ReadState(); }, options_.readings);
+  look.kubelet_changed = answer.assignments.status() != facts_.assignments.status() ||
+                         (answer.assignments.ok() && *answer.assignments != *facts_.assignments) ||
+                         answer.settled != facts_.settled || answer.state != facts_.state;
+  look.changed = look.changed || look.kubelet_changed;
+  facts_.assignments = std::move(answer.assignments);
+  facts_.state = std::move(answer.state);
+  facts_.settled = answer.settled;
+  facts_.observed_at = clock_.Now();
+  // The next one looks for the socket anew: it may be at another place in the tree by then.
+  if (!facts_.assignments.ok()) client_ = nullptr;
+}
+
+// Files are parsed only if one is another file than before.
+podresources::KubeletState Reader::ReadState() {
+  if (!sources_.files) return {};
+  const podresources::KubeletConfig& config = facts_.config;
+  if (podresources::FingerprintKubeletState(*sources_.files, config.root_dir,
+                                            config.pod_logs_dir) == state_.fingerprint) {
+    return state_;
+  }
+  state_ = podresources::ReadKubeletState(*sources_.files, config.root_dir, config.pod_logs_dir);
+  return state_;
+}
+
+Places Reader::places() const {
+  Places places = {.kubelet_dir = facts_.config.root_dir,
+                   .pod_logs_dir = facts_.config.pod_logs_dir,
+                   .config = facts_.config.looked_at,
+                   .cgroups = {}};
+  if (facts_.enforced.ok()) places.cgroups = facts_.enforced->folders;
+  return places;
+}
+
+absl::StatusOr<placement::Facts> Gather(const Sources& sources, base::Clock& clock) {
+  Reader reader(sources, {.connect = {}, .readings = kPatientReadings}, clock);
+  RETURN_IF_ERROR(reader.Start());
+  return std::move(reader.facts());
+}
+
+}  // namespace agent

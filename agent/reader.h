@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/notice.h"
+#include "agent/sources.h"
+#include "base/clock.h"
+#include "placement/observation.h"
+#include "podresources/client.h"
+
+namespace agent {
+
+struct ReaderOptions {
+  podresources::ConnectOptions connect;
+  int readings = 1;  // of the kubelet in one look, see AskKubelet
+};
+
+// One run of the kubelet. Empty parts are not known.
+struct KubeletRun {
+  std::string process;  // pid and start; "" if /proc does not show it
+  std::string socket;   // which socket file; "" if there is none
+  bool operator==(const KubeletRun&) const = default;
+};
+
+// What a look has found.
+struct Look {
+  bool kubelet_changed = false;  // its answer or its files are other ones than before
+  bool changed = false;          // any of the facts
+};
+
+// Reads one node again and again, each part of it only when it may have changed, since hwloc and a
+// walk over all cgroups cost many times what a question to the kubelet does:
+//   hardware       if cheap facts about it changed, which are looked at once a second; if the
+//   kubelet
+//                  has a device that it had not before; and every 5 minutes
+//   configuration  if its files changed or the kubelet is another run. While one kubelet runs, the
+//                  values that it started with stay in force, whatever its files say by now
+//   state files    if one of them is another file than before
+//   cgroups        if a hint says so, if the kubelet's answer changed, and every 30 s
+// One thread.
+class Reader {
+ public:
+  static constexpr std::chrono::minutes kHardwareInterval{5};
+  static constexpr std::chrono::seconds kCgroupInterval{30};
+  static constexpr std::chrono::seconds kCheapInterval{1};
+
+  Reader(Sources sources, ReaderOptions options, base::Clock& clock);
+
+  // The first look, at everything. Errors are a machine that cannot be shown at all and a
+  // configuration file that was named and cannot be used; what the kubelet or the cgroups do not
+  // answer is an error inside the facts.
+  absl::Status Start();
+  // A later look. What can no longer be read stays as it was, with a diagnostic.
+  Look Again(const Hints& hints);
+
+  placement::Facts& facts() { return facts_; }
+  // The run of the kubelet that gave the last answer.
+  const KubeletRun& run() const { return run_; }
+  // How long ago that run began, by the process or by the socket file; nullopt: nobody says.
+  std::optional<std::chrono::milliseconds> KubeletAge();
+  // Where changes of all this show.
+  Places places() const;
+
+ private:
+  absl::Status ReadConfig();
+  void FollowConfig(const Hints& hints, Look& look);
+  void FollowHardware(const Hints& hints, bool new_devices, Look& look);
+  void FollowCgroups(const Hints& hints, Look& look);
+  void ReadCgroups();
+  void AskKubelet(Look& look);
+  podresources::KubeletState ReadState();
+  KubeletRun CurrentRun() const;
+  std::string FingerprintConfig() const;
+  bool HasNewDevices();
+  void ResolveDevices();
+  bool IsDue(base::Instant& last, std::chrono::milliseconds interval);
+
+  const Sources sources_;
+  const ReaderOptions options_;
+  base::Clock& clock_;
+  placement::Facts facts_;
+  std::unique_ptr<podresources::Client> client_;
+  podresources::KubeletState state_;  // the files as last parsed
+  KubeletRun run_;
+  KubeletRun configured_run_;  // the one that facts_.config is of
+  std::string config_fingerprint_;
+  std::string hardware_fingerprint_;
+  std::set<std::string> known_devices_;
+  base::Instant config_checked_;
+  base::Instant hardware_checked_;
+  base::Instant hardware_read_;
+  base::Instant cgroups_read_;
+};
+
+// One look for the dry run, with patience: it has no next look.
+absl::StatusOr<placement::Facts> Gather(const Sources& sources, base::Clock& clock);
+
+}  // namespace agent
