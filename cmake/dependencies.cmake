@@ -19,6 +19,7 @@ pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++_unsecure)
 pkg_check_modules(RAPIDJSON REQUIRED IMPORTED_TARGET RapidJSON)
 find_package(Boost REQUIRED)  # headers only: Asio and Beast
 find_package(OpenSSL REQUIRED)
+pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 if(PLUMBLINE_TESTS)

@@ -34,6 +34,7 @@ rapidjson/.* podresources placement kube agent scheduler cli test demo
 yaml-cpp/.* podresources placement kube agent scheduler cli test demo
 CLI/.* agent scheduler cli test demo
 spdlog/.* podresources kube agent scheduler cli test demo
+prometheus/.* agent scheduler test
 xxhash[.]h base placement scheduler test
 '
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "placement/observation.h"
+
+namespace agent {
+
+// The agent's Prometheus metrics; docs/agent.md lists them. Safe for concurrent use.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // A look at the node has ended.
+  void Asked(const absl::Status& answer, double seconds);
+  // A good observation, and when the kubelet gave it. What it says is read when somebody asks.
+  void Observed(std::shared_ptr<const placement::Observation> observation);
+  void GoodAt(base::Time time);
+  void Published(const absl::Status& status, double seconds);
+  // One write of one object: "noderesourcetopology", "created"; of the publisher.
+  void Wrote(std::string_view object, std::string_view result);
+
+  // All of them, in Prometheus' text format.
+  std::string Text() const;
+
+ private:
+  class Families;
+  std::unique_ptr<Families> families_;
+};
+
+}  // namespace agent
