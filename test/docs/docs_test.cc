@@ -54,7 +54,7 @@ TEST(Documents, NameEachDiagnosticOfARoom) {
   EXPECT_GE(hwinfo.size(), 17U);
   EXPECT_THAT(hwinfo, IsSubsetOf(FirstColumn(Slurp("docs/hwinfo.md"))));
   const std::set<std::string> kubelet =
-      CodesIn(SlurpAll("podresources", ".cc") + Slurp("agent/observe.cc"));
+      CodesIn(SlurpAll("podresources", ".cc") + Slurp("agent/reader.cc"));
   EXPECT_GE(kubelet.size(), 25U);
   EXPECT_THAT(kubelet,
               IsSubsetOf(FirstColumn(Slurp("docs/podresources.md") + Slurp("docs/kubelet.md"))));
@@ -69,6 +69,13 @@ TEST(Documents, NameNoDiagnosticThatThereIsNot) {
       EXPECT_NE(sources.find('"' + code + '"'), std::string::npos) << document << ": " << code;
     }
   }
+}
+
+TEST(Documents, NameEachMetricAndNoOther) {
+  const std::string pattern = "[\"`](plumbline_[a-z_]+)[\"`]";
+  const std::set<std::string> metrics = Matches(Slurp("agent/metrics.cc"), pattern);
+  EXPECT_GE(metrics.size(), 10U);
+  EXPECT_EQ(Matches(Slurp("docs/agent.md"), pattern), metrics);
 }
 
 TEST(Documents, ShowThePictureThatIsDrawn) {
