@@ -20,6 +20,7 @@ pkg_check_modules(RAPIDJSON REQUIRED IMPORTED_TARGET RapidJSON)
 find_package(Boost REQUIRED)  # headers only: Asio and Beast
 find_package(OpenSSL REQUIRED)
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 if(PLUMBLINE_TESTS)
