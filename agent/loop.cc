@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr char kReachable[] = "PodResourcesReachable";
 
-// Conditions are sorted by type and each type is there.
+// Conditions have each type once.
 void SetCondition(Condition condition, std::vector<Condition>& conditions) {
   const auto found = std::ranges::find(conditions, condition.type, &Condition::type);
   if (found == conditions.end()) return conditions.push_back(std::move(condition));
@@ -64,6 +64,7 @@ base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
   } else if ((hints_.any() || poll) && now_ >= pace_.Earliest()) {
     LookAgain();
   }
+  if (found_ != nullptr && publisher_.Conditions() != publisher_conditions_) Want(*found_);
   if (IsDue()) Publish();
   now_ = clock_.Steady();
   health_.Stepped(now_);
@@ -205,6 +206,12 @@ base::Instant Loop::WhenTimeTells() const {
 // Compare.
 
 void Loop::Want(Observation observation) {
+  found_ = std::make_shared<const Observation>(observation);
+  publisher_conditions_ = publisher_.Conditions();
+  for (const Condition& condition : publisher_conditions_) {
+    SetCondition(condition, observation.placement.conditions);
+  }
+  std::ranges::sort(observation.placement.conditions, {}, &Condition::type);
   Difference change;
   if (wanted_ != nullptr) {
     change = Compare(*wanted_, observation);
@@ -226,7 +233,7 @@ void Loop::Want(Observation observation) {
 
 base::Instant Loop::DueAt() const {
   if (wanted_ == nullptr) return base::Instant::max();
-  if (published_ == nullptr || difference_.content()) return retry_at_;
+  if (published_ == nullptr || difference_.content() || publisher_.Stale().any()) return retry_at_;
   if (!difference_.resident) return base::Instant::max();
   return std::max(retry_at_, published_at_ + kResidentInterval);
 }
@@ -234,11 +241,13 @@ base::Instant Loop::DueAt() const {
 void Loop::Publish() {
   const base::Instant begin = clock_.Steady();
   const bool first = published_ == nullptr;
-  const absl::Status status = publisher_.Publish(
-      {.content = *wanted_,
-       .nrt_changed = first || difference_.nrt,
-       .placement_changed = first || difference_.placement || difference_.resident,
-       .before = published_.get()});
+  const Objects stale = publisher_.Stale();
+  const absl::Status status =
+      publisher_.Publish({.content = *wanted_,
+                          .changed = {.nrt = first || stale.nrt || difference_.nrt,
+                                      .placement = first || stale.placement ||
+                                                   difference_.placement || difference_.resident},
+                          .before = LastPublished()});
   now_ = clock_.Steady();
   metrics_.Published(status, Seconds(begin, now_));
   if (!status.ok()) {
@@ -254,6 +263,11 @@ void Loop::Publish() {
   published_at_ = now_;
   failures_ = 0;
   retry_at_ = base::Instant::min();
+}
+
+const placement::NodePlacement* Loop::LastPublished() const {
+  if (published_ != nullptr) return &published_->placement;
+  return options_.published ? &*options_.published : nullptr;
 }
 
 void Loop::RetryLater() {

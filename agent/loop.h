@@ -9,6 +9,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "agent/content.h"
 #include "agent/health.h"
@@ -90,6 +91,7 @@ class Loop {
   bool IsDue() const { return now_ >= DueAt(); }
   base::Instant DueAt() const;
   void Publish();
+  const placement::NodePlacement* LastPublished() const;
   void RetryLater();
 
   Reader& reader_;
@@ -115,7 +117,9 @@ class Loop {
   Trouble trouble_ = Trouble::kNone;
   base::Instant trouble_since_;
 
-  Observed wanted_;
+  Observed found_;   // what is to be published, but for the publisher's own conditions
+  Observed wanted_;  // with them
+  std::vector<placement::Condition> publisher_conditions_;
   Observed published_;
   Difference difference_;  // between the two
   std::int64_t revision_ = 0;

@@ -130,7 +130,7 @@ TEST_F(LoopTest, PublishesWhatItFindsAtTheFirstStep) {
   EXPECT_THAT(PodsIn(Last()), ElementsAre("llm-0"));
   EXPECT_EQ(Available(Last(), "node-0", "nvidia.com/gpu"), 1);
   EXPECT_EQ(Last().placement.revision, 1);
-  EXPECT_TRUE(publisher_.published[0].nrt_changed && publisher_.published[0].placement_changed);
+  EXPECT_TRUE(publisher_.published[0].changed.nrt && publisher_.published[0].changed.placement);
   EXPECT_FALSE(publisher_.published[0].had_before);
   EXPECT_TRUE(health_->IsReady());
 }
@@ -146,6 +146,34 @@ TEST_F(LoopTest, PublishesAChangeWithinTheStepOfItsHint) {
   EXPECT_EQ(Last().placement.revision, 2);
   EXPECT_EQ(Last().placement.observed_at, clock_.Now());
   EXPECT_TRUE(publisher_.published[1].had_before);
+}
+
+TEST_F(LoopTest, PublishesTheConditionsThatOnlyThePublisherKnowsAndTakesThemBack) {
+  Start();
+  const std::int64_t revision = Last().placement.revision;
+  publisher_.conditions = {{"CRDTooOld", "True", "FieldsLeftOut", "devices.healthy"}};
+  Hint({});
+  ASSERT_THAT(publisher_.published, SizeIs(2));
+  EXPECT_EQ(ConditionOf(Last(), "CRDTooOld"), "True FieldsLeftOut");
+  EXPECT_TRUE(std::ranges::is_sorted(Last().placement.conditions, {}, &placement::Condition::type));
+  EXPECT_EQ(Last().placement.revision, revision + 1);
+  EXPECT_FALSE(publisher_.published[1].changed.nrt);
+
+  publisher_.conditions = {};
+  Hint({});
+  ASSERT_THAT(publisher_.published, SizeIs(3));
+  EXPECT_EQ(ConditionOf(Last(), "CRDTooOld"), "");
+}
+
+TEST_F(LoopTest, WritesAgainWhatSomebodyDeletedOrOverwrote) {
+  Start();
+  publisher_.stale = {.nrt = true};
+  Hint({});
+  ASSERT_THAT(publisher_.published, SizeIs(2));
+  EXPECT_TRUE(publisher_.published[1].changed.nrt);
+  EXPECT_FALSE(publisher_.published[1].changed.placement);
+  Hint({});
+  EXPECT_THAT(publisher_.published, SizeIs(2));
 }
 
 TEST_F(LoopTest, PublishesNothingWhileNothingChanges) {
@@ -225,7 +253,7 @@ TEST_F(LoopTest, KeepsWhatWasGoodWhenTheKubeletStops) {
   ASSERT_EQ(Writes(), 2U);
   EXPECT_EQ(ConditionOf(Last(), "PodResourcesReachable"), "False SocketMissing");
   EXPECT_EQ(Last().nrt, good.nrt);
-  EXPECT_FALSE(publisher_.published[1].nrt_changed);
+  EXPECT_FALSE(publisher_.published[1].changed.nrt);
   EXPECT_EQ(Last().placement.pods, good.placement.pods);
   EXPECT_EQ(Last().placement.observed_at, good.placement.observed_at);
   EXPECT_EQ(Last().placement.revision, 2);
@@ -469,7 +497,7 @@ TEST_F(LoopTest, WritesResidentMemoryOnceAMinuteAtMostAndCountsNoRevision) {
   Pass(minutes(1));
   ASSERT_EQ(Writes(), 2U);
   EXPECT_EQ(Last().placement.revision, 1);
-  EXPECT_FALSE(publisher_.published[1].nrt_changed);
+  EXPECT_FALSE(publisher_.published[1].changed.nrt);
   EXPECT_EQ(Last().placement.pods[0].containers[0].kernel->resident_bytes.at(1), 100 << 20);
 }
 

@@ -13,8 +13,7 @@ class FakePublisher : public agent::Publisher {
  public:
   struct Published {
     placement::Observation content;
-    bool nrt_changed = false;
-    bool placement_changed = false;
+    agent::Objects changed;
     bool had_before = false;
   };
 
@@ -24,12 +23,16 @@ class FakePublisher : public agent::Publisher {
       if (absl::Status status = answer(); !status.ok()) return status;
     }
     published.push_back({.content = publication.content,
-                         .nrt_changed = publication.nrt_changed,
-                         .placement_changed = publication.placement_changed,
+                         .changed = publication.changed,
                          .had_before = publication.before != nullptr});
+    stale = {};
     return absl::OkStatus();
   }
+  std::vector<placement::Condition> Conditions() const override { return conditions; }
+  agent::Objects Stale() const override { return stale; }
 
+  std::vector<placement::Condition> conditions;
+  agent::Objects stale;  // until the next success
   int attempts = 0;
   std::vector<Published> published;
   std::function<absl::Status()> answer;  // asked at each attempt; none: all is well

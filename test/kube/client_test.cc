@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/http_transport.h"
-#include "test/kube/paused_clock.h"
+#include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/support/status.h"
 
@@ -48,7 +48,7 @@ class ClientTest : public testing::Test {
   }
 
   test::ScriptedServer server_;
-  test::PausedClock clock_;
+  test::FakeClock clock_;
   std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
   Client client_{*transport_, clock_, Options(), [] { return 0.0; }};
 };

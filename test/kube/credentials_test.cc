@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "kube/base64.h"
-#include "test/kube/paused_clock.h"
+#include "test/fakes/clock.h"
 #include "test/support/files.h"
 #include "test/support/status.h"
 #include "test/support/temp_tree.h"
@@ -21,7 +21,7 @@ constexpr auto kUnauthenticated = absl::StatusCode::kUnauthenticated;
 
 TEST(Credentials, HaveTheTokenOfTheFileAsItIsNow) {
   test::TempTree tree;
-  test::PausedClock clock;
+  test::FakeClock clock;
   tree.Put("token", "first\n");
   Credentials credentials({.token = "unused", .token_file = tree.Path("token")}, clock);
   EXPECT_EQ(credentials.Read().value().token, "first");
@@ -31,7 +31,7 @@ TEST(Credentials, HaveTheTokenOfTheFileAsItIsNow) {
 
 TEST(Credentials, HaveTheCertificateOfTheFileAsItIsNow) {
   test::TempTree tree;
-  test::PausedClock clock;
+  test::FakeClock clock;
   tree.Put("c", "first");
   Credentials credentials(
       {.client_certificate = {.file = tree.Path("c")}, .client_key = {.text = "key"}}, clock);
@@ -42,7 +42,7 @@ TEST(Credentials, HaveTheCertificateOfTheFileAsItIsNow) {
 
 TEST(Credentials, NameTheFileThatIsMissingOrEmptyOrNoToken) {
   test::TempTree tree;
-  test::PausedClock clock;
+  test::FakeClock clock;
   Credentials credentials({.token_file = tree.Path("token")}, clock);
   EXPECT_THAT(credentials.Read(),
               StatusIs(kUnauthenticated, HasSubstr(tree.Path("token") + ": no such file")));
@@ -80,7 +80,7 @@ std::string Printing(const std::string& status) {
 
 TEST(Credentials, AskAPluginOnceUntilItsAnswerExpires) {
   const Plugin plugin(Printing(R"({"token":"t","expirationTimestamp":"2025-12-18T00:01:00Z"})"));
-  test::PausedClock clock;
+  test::FakeClock clock;
   clock.Sleep(*base::ParseTime("2025-12-18T00:00:00Z") - clock.Now());
   Credentials credentials(plugin.config(), clock);
   EXPECT_EQ(credentials.Read().value().token, "t");
@@ -93,7 +93,7 @@ TEST(Credentials, AskAPluginOnceUntilItsAnswerExpires) {
 
 TEST(Credentials, AskAPluginAgainWhenTheServerRefused) {
   const Plugin plugin(Printing(R"({"clientCertificateData":"C","clientKeyData":"K"})"));
-  test::PausedClock clock;
+  test::FakeClock clock;
   Credentials credentials(plugin.config(), clock);
   EXPECT_EQ(credentials.Read().value(), (Credential{"", "C", "K"}));
   credentials.Refused();

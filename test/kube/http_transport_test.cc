@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "test/kube/paused_clock.h"
+#include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/support/status.h"
 #include "test/support/temp_tree.h"
@@ -37,7 +37,7 @@ class HttpTransport : public testing::Test {
     return transport.Send({.target = "/x?y=z"}, deadline, kMaxBytes, {});
   }
 
-  test::PausedClock clock_;
+  test::FakeClock clock_;
   const test::Authority authority_;
   const test::ServerTls tls_{.own = authority_.Issue("server", "IP:127.0.0.1,DNS:kube.test")};
 

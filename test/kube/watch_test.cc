@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "kube/http_transport.h"
-#include "test/kube/paused_clock.h"
+#include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/support/status.h"
 
@@ -115,7 +115,7 @@ class WatchTest : public testing::Test {
 
   Log log_;
   test::ScriptedServer server_;
-  test::PausedClock clock_;
+  test::FakeClock clock_;
   std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
   Client client_{*transport_, clock_, {}, [] { return 0.0; }};
 };

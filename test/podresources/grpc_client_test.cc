@@ -10,6 +10,7 @@
 
 #include "demo/fake_kubelet.h"
 #include "podresources/client.h"
+#include "test/fakes/clock.h"
 #include "test/podresources/raw_server.h"
 #include "test/support/status.h"
 #include "test/support/temp_tree.h"
@@ -40,19 +41,6 @@ constexpr char kReplies[] = R"({
                    "topology": {"nodes": [{}]}}]}]}]},
   "allocatable": {"cpuIds": ["1", "2", "3"]}})";
 
-// Never waits; keeps what it was asked to wait.
-class FakeClock : public base::Clock {
- public:
-  base::Time Now() override { return {}; }
-  base::Instant Steady() override { return {}; }
-  void Sleep(milliseconds duration) override {
-    pauses.push_back(duration);
-    if (during_pause) during_pause();
-  }
-  std::vector<milliseconds> pauses;
-  std::function<void()> during_pause;
-};
-
 class GrpcClientTest : public testing::Test {
  protected:
   GrpcClientTest() : kubelet_(Socket()) {
@@ -67,7 +55,7 @@ class GrpcClientTest : public testing::Test {
 
   test::TempTree tree_;
   FakeKubelet kubelet_;
-  FakeClock clock_;
+  test::FakeClock clock_;
   ConnectOptions options_;
 
  private:
@@ -137,8 +125,8 @@ TEST_F(GrpcClientTest, BacksOffFromTheRateLimitAndKeepsItsMeaning) {
   EXPECT_THAT(client().Read(),
               StatusIs(StatusCode::kResourceExhausted, HasSubstr("rejected by rate limit")));
   EXPECT_EQ(kubelet_.Calls(Method::kList), 5 + 3);
-  EXPECT_THAT(clock_.pauses, ElementsAre(AllOf(Ge(milliseconds(100)), Le(milliseconds(300))),
-                                         AllOf(Ge(milliseconds(400)), Le(milliseconds(1200)))));
+  EXPECT_THAT(clock_.pauses(), ElementsAre(AllOf(Ge(milliseconds(100)), Le(milliseconds(300))),
+                                           AllOf(Ge(milliseconds(400)), Le(milliseconds(1200)))));
   kubelet_.LimitTo(-1);
   EXPECT_OK(client().Read());
 }
@@ -212,7 +200,7 @@ TEST_F(GrpcClientTest, DoesNotRetryWhenTheDeadlineWouldBeOver) {
   ASSERT_OK(kubelet_.Start());
   kubelet_.LimitTo(0);
   EXPECT_FALSE(client().Read().ok());
-  EXPECT_THAT(clock_.pauses, IsEmpty());
+  EXPECT_THAT(clock_.pauses(), IsEmpty());
 }
 
 TEST_F(GrpcClientTest, RefusesMorePodsThanANodeCanHave) {
@@ -225,7 +213,7 @@ TEST_F(GrpcClientTest, RefusesMorePodsThanANodeCanHave) {
 
 TEST_F(GrpcClientTest, SaysAtOnceThatThereIsNoSocket) {
   EXPECT_THAT(client().Read(), StatusIs(StatusCode::kNotFound, HasSubstr("kubelet.sock")));
-  EXPECT_THAT(clock_.pauses, IsEmpty());
+  EXPECT_THAT(clock_.pauses(), IsEmpty());
   ASSERT_OK(kubelet_.Start());
   EXPECT_OK(client().Read());
 }
@@ -237,7 +225,7 @@ TEST_F(GrpcClientTest, AsksANewKubeletAfterARestart) {
     ASSERT_OK(kubelet_.Start());
     EXPECT_OK(client().Read());
   }
-  EXPECT_THAT(clock_.pauses, IsEmpty());
+  EXPECT_THAT(clock_.pauses(), IsEmpty());
 }
 
 // The old kubelet still answers those who are connected to it; its socket file is another's now.
@@ -259,7 +247,7 @@ TEST_F(GrpcClientTest, WaitsAMomentForAKubeletThatIsRestarting) {
   kubelet_.StopAndLeaveSocket();
   clock_.during_pause = [this] { ASSERT_OK(kubelet_.Start()); };
   EXPECT_OK(client().Read());
-  EXPECT_THAT(clock_.pauses, SizeIs(1));
+  EXPECT_THAT(clock_.pauses(), SizeIs(1));
 }
 
 TEST_F(GrpcClientTest, CallsASocketOfAKubeletThatIsGoneStale) {
@@ -267,7 +255,7 @@ TEST_F(GrpcClientTest, CallsASocketOfAKubeletThatIsGoneStale) {
   ASSERT_OK(client().Read());
   kubelet_.StopAndLeaveSocket();
   EXPECT_THAT(client().Read(), StatusIs(StatusCode::kUnavailable, HasSubstr("stale")));
-  EXPECT_THAT(clock_.pauses, SizeIs(2));
+  EXPECT_THAT(clock_.pauses(), SizeIs(2));
 }
 
 TEST_F(GrpcClientTest, SaysThatAServerIsNoKubelet) {
