@@ -15,8 +15,9 @@ namespace agent {
 namespace {
 
 constexpr char kDescription[] =
-    "Shows where CPUs, memory, GPUs, NICs and pods sit on a host's NUMA nodes, by the\n"
-    "word of the kernel and of the kubelet. Only reads, and needs no cluster.";
+    "Tells where CPUs, memory, GPUs, NICs and pods sit on a host's NUMA nodes, by\n"
+    "the word of the kernel and of the kubelet: publishes it in the cluster for as\n"
+    "long as it runs, or shows it once (--dry-run), which needs no cluster.";
 
 constexpr char kFooter[] = R"(Examples:
   plumbline-agent --dry-run
@@ -27,6 +28,10 @@ constexpr char kFooter[] = R"(Examples:
       a machine recorded as a tree of files, the kubelet's among them
   plumbline-agent --dry-run --topology-xml machine.xml --podresources pods.json
       hardware as lstopo saved it, pods from recorded replies
+  plumbline-agent --root /host --metrics-port 8080
+      in a pod that has the node's folders below /host: publishes
+  plumbline-agent --kubeconfig admin.conf --node-name gpu-7
+      on the node itself: publishes
 
 What is read where:
   The hardware comes from --root, or from --topology-xml instead. The kubelet's
@@ -36,13 +41,20 @@ What is read where:
 
 Environment:
   NODE_NAME   the node's name, unless --node-name is given
+  KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT
+              the API server, in a pod; the credentials are those of its account
+  HTTPS_PROXY, NO_PROXY
+              the way to the API server
   NO_COLOR    not empty: no colour, unless --color always is given
 
 Exit codes:
-  0  shown; also if there is no kubelet on the host
+  0  shown, also if there is no kubelet on the host; or told to stop publishing
   1  a passing fault: the kubelet is there but did not answer; the hardware is
      shown, and trying again may help
   2  wrong input: an option, a file or a root that cannot be used)";
+
+const std::map<std::string, NrtMode> kNrtModes = {
+    {"auto", NrtMode::kAuto}, {"always", NrtMode::kAlways}, {"never", NrtMode::kNever}};
 
 const std::map<std::string, OutputFormat> kFormats = {{"text", OutputFormat::kText},
                                                       {"yaml", OutputFormat::kYaml},
@@ -56,12 +68,13 @@ struct Flags {
   std::string color = "auto";
   std::optional<int> width;
   std::string node_name;
+  std::string nrt = "auto";
+  int poll_milliseconds = 1000;
 };
 
 void AddFlags(CLI::App& app, Options& options, Flags& flags) {
   const auto text = [](CLI::Option* option, const char* type) { option->option_text(type); };
-  app.add_flag("--dry-run", options.dry_run,
-               "Look once, print, publish nothing.\nThis version does only this.")
+  app.add_flag("--dry-run", options.dry_run, "Look once, print, publish nothing")
       ->group("What to do");
   text(app.add_option("-o,--output", flags.output,
                       "text: a picture for the terminal (default)\n"
@@ -107,10 +120,48 @@ void AddFlags(CLI::App& app, Options& options, Flags& flags) {
            ->group("How it looks"),
        "N");
   text(app.add_option("--log-level", options.log_level,
-                      "debug, info, warn (default), error or off;\nto stderr")
+                      "debug, info, warn, error or off; to stderr\n(default: info, for a dry run "
+                      "warn)")
            ->check(CLI::IsMember({"debug", "info", "warn", "error", "off"}))
            ->group("How it looks"),
        "LEVEL");
+}
+
+// A time as "500ms", "2s", "1m".
+CLI::Validator Duration() {
+  const std::map<std::string, int> units = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+  return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME");
+}
+
+void AddPublishFlags(CLI::App& app, PublishOptions& options, Flags& flags) {
+  const auto add = [&app](const char* name, auto& value, const char* what, const char* type) {
+    return app.add_option(name, value, what)->option_text(type)->group("Publishing");
+  };
+  add("--kubeconfig", options.kubeconfig,
+      "How to reach the API server (default: as a pod of\nthe cluster)", "FILE");
+  add("--namespace", options.name_space,
+      "Where the Lease is (default: the pod's namespace,\nelse plumbline-system)", "NAME");
+  add("--poll-interval", flags.poll_milliseconds,
+      "How often to look when nothing tells of a change,\n250ms to 1m (default: 1s)", "TIME")
+      ->transform(Duration() & CLI::Range(250, 60'000));
+  add("--nrt", flags.nrt,
+      "NodeResourceTopology: auto (default) leaves it to\nanother writer, always takes it over, "
+      "never\nwrites none",
+      "MODE")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("--kai-annotation", options.kai_annotation,
+               "Annotate pods as the KAI scheduler reads it")
+      ->group("Publishing");
+  add("--metrics-port", options.metrics_port,
+      "Serve /metrics, /healthz and /readyz there (default:\nnowhere)", "N")
+      ->check(CLI::Range(0, 65'535));
+  add("--metrics-address", options.metrics_address,
+      "Of which of the host's addresses (default: all)", "ADDRESS");
+  CLI::Option* certificate = add("--tls-cert", options.tls_certificate,
+                                 "Serve them by TLS, with this certificate (PEM)", "FILE");
+  CLI::Option* key = add("--tls-key", options.tls_key, "And its key (PEM)", "FILE");
+  certificate->needs(key);
+  key->needs(certificate);
 }
 
 std::string Lower(std::string text) {
@@ -121,6 +172,9 @@ std::string Lower(std::string text) {
 
 void Settle(const Flags& flags, const Environment& environment, Options& options) {
   options.output = kFormats.at(flags.output);
+  options.publish.nrt = kNrtModes.at(flags.nrt);
+  options.publish.poll_interval = std::chrono::milliseconds(flags.poll_milliseconds);
+  if (options.log_level.empty()) options.log_level = options.dry_run ? "warn" : "info";
   options.node_name = flags.node_name;
   if (options.node_name.empty()) options.node_name = environment.node_name;
   if (options.node_name.empty()) options.node_name = Lower(environment.host_name);
@@ -168,6 +222,7 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   app.get_formatter()->column_width(28);
   app.allow_extras();  // refused below, by name
   AddFlags(app, options, flags);
+  AddPublishFlags(app, options.publish, flags);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -183,8 +238,8 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   if (!app.remaining().empty()) {
     return Refuse(OneLine(fmt::format("unknown option or argument {}", app.remaining().front())));
   }
-  if (!options.dry_run) {
-    return Refuse("this version only shows a node and publishes nothing: give --dry-run");
+  if (!options.dry_run && app.count("--output") > 0) {
+    return Refuse("--output: without --dry-run nothing is printed, and this node is published");
   }
   // As from a variable that is not set; an empty path must not mean that nobody is to be asked.
   if (options.podresources && options.podresources->empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +11,29 @@ namespace agent {
 enum class OutputFormat { kText, kYaml, kJson, kNrt, kPlacement };
 enum class ColorChoice { kAuto, kAlways, kNever };
 
+// What the agent does about a NodeResourceTopology that somebody else writes as well.
+enum class NrtMode {
+  kAuto,    // leaves it to the other
+  kAlways,  // takes it over
+  kNever    // writes none
+};
+
+// How and where a node is published.
+struct PublishOptions {
+  std::optional<std::string> kubeconfig;  // nullopt: as a pod of the cluster
+  std::string name_space;                 // of the Lease; "": the pod's
+  std::chrono::milliseconds poll_interval{1000};
+  NrtMode nrt = NrtMode::kAuto;
+  bool kai_annotation = false;
+  std::optional<int> metrics_port;  // nullopt: nothing is served; 0: a free one
+  std::string metrics_address = "0.0.0.0";
+  std::string tls_certificate;  // PEM files, both or none
+  std::string tls_key;
+};
+
 struct Options {
   bool dry_run = false;
+  PublishOptions publish;
   OutputFormat output = OutputFormat::kText;
   std::string root = "/";
   bool root_given = false;
@@ -19,7 +41,7 @@ struct Options {
   std::optional<std::string> podresources;    // a socket or a file of recorded replies
   std::optional<std::string> kubelet_config;  // below the root
   std::string node_name;                      // never empty
-  std::string log_level = "warn";
+  std::string log_level;
   bool ascii = false;
   bool color = false;
   int width = 80;
@@ -51,7 +73,7 @@ inline constexpr int kMaxWidth = 1000;
 
 // Exit codes.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitPassing = 1;     // the kubelet is there and does not answer; try again
+inline constexpr int kExitPassing = 1;     // somebody does not answer; try again
 inline constexpr int kExitWrongInput = 2;  // trying again does not help
 
 }  // namespace agent

@@ -79,7 +79,7 @@ class LoopTest : public testing::Test {
     health_ = std::make_unique<Health>(clock_.Steady());
     reader_ = std::make_unique<Reader>(
         node_.sources(),
-        ReaderOptions{.connect = {.deadline = milliseconds(2000), .attempts = 1}, .readings = 1},
+        ReaderOptions{.connect = {.deadline = milliseconds(20'000), .attempts = 1}, .readings = 1},
         clock_);
     ASSERT_OK(reader_->Start());
     loop_ = std::make_unique<Loop>(*reader_, publisher_, clock_, metrics_, *health_, options);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <regex>
 #include <set>
 #include <string>
@@ -98,11 +99,46 @@ TEST(Options, RefuseWrongOnesWithOneLineAndCode2) {
   }
 }
 
-TEST(Options, SayThatPublishingIsNotPartOfThisVersion) {
-  const CommandLine line = ParseCommandLine({}, kTerminal);
-  EXPECT_FALSE(line.options);
-  EXPECT_EQ(line.exit_code, kExitWrongInput);
-  EXPECT_THAT(line.err, HasSubstr("--dry-run"));
+CommandLine ParsePublishing(const std::vector<std::string>& arguments) {
+  return ParseCommandLine(arguments, kTerminal);
+}
+
+TEST(Options, WithoutADryRunPublishFromInsideTheClusterOnceASecondAtLeast) {
+  const CommandLine line = ParsePublishing({});
+  ASSERT_TRUE(line.options) << line.err;
+  EXPECT_FALSE(line.options->dry_run);
+  EXPECT_EQ(line.options->log_level, "info");
+  const PublishOptions& publish = line.options->publish;
+  EXPECT_EQ(publish.kubeconfig, std::nullopt);
+  EXPECT_EQ(publish.name_space, "");
+  EXPECT_EQ(publish.poll_interval, std::chrono::seconds(1));
+  EXPECT_EQ(publish.nrt, NrtMode::kAuto);
+  EXPECT_EQ(publish.metrics_port, std::nullopt);
+  EXPECT_FALSE(publish.kai_annotation);
+}
+
+TEST(Options, TakeWhatTheDaemonSetGives) {
+  const CommandLine line = ParsePublishing({"--root=/host", "--poll-interval=500ms", "--nrt=always",
+                                            "--metrics-port=8080", "--kai-annotation"});
+  ASSERT_TRUE(line.options) << line.err;
+  EXPECT_EQ(line.options->root, "/host");
+  EXPECT_EQ(line.options->publish.poll_interval, std::chrono::milliseconds(500));
+  EXPECT_EQ(line.options->publish.nrt, NrtMode::kAlways);
+  EXPECT_EQ(line.options->publish.metrics_port, 8080);
+  EXPECT_TRUE(line.options->publish.kai_annotation);
+}
+
+TEST(Options, RefusePublishingThatCannotBeMeant) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--output", "yaml"},        {"--poll-interval", "1"},     {"--poll-interval", "10ms"},
+      {"--poll-interval", "2m"},   {"--poll-interval", "often"}, {"--nrt", "maybe"},
+      {"--metrics-port", "65536"}, {"--tls-cert", "a.pem"},      {"--tls-key", "a.pem"}};
+  for (const std::vector<std::string>& arguments : wrong) {
+    const CommandLine line = ParsePublishing(arguments);
+    EXPECT_FALSE(line.options) << arguments.front() << " " << arguments.back();
+    EXPECT_EQ(line.exit_code, kExitWrongInput) << arguments.front();
+    EXPECT_THAT(line.err, HasSubstr(arguments.front()));
+  }
 }
 
 TEST(Options, HelpAndVersionAreNoFailure) {
