@@ -37,6 +37,14 @@ bool MayBeRepeated(const absl::Status& status, bool repeatable) {
   }
 }
 
+constexpr char kJson[] = "application/json";
+
+// The media type in which an object, or a list of them, comes as its metadata alone. A server that
+// does not know it sends all.
+std::string MetadataOf(std::string_view kind) {
+  return fmt::format("{0};as={1};g=meta.k8s.io;v=v1,{0}", kJson, kind);
+}
+
 std::string Tried(const char* verb, const ObjectName& object) {
   return fmt::format("{} {}", verb, ToString(object));
 }
@@ -92,18 +100,29 @@ absl::StatusOr<Object> Client::Get(const ObjectName& object, const std::stop_tok
                       stop);
 }
 
+absl::StatusOr<Object> Client::GetMetadata(const ObjectName& object, const std::stop_token& stop) {
+  return AskForObject({.tried = Tried("get", object),
+                       .request = {.method = "GET",
+                                   .target = PathOf(object),
+                                   .accept = MetadataOf("PartialObjectMetadata")},
+                       .max_reply_bytes = options_.max_object_bytes},
+                      stop);
+}
+
 absl::StatusOr<Object> Client::Apply(const ObjectName& object, const std::string& json,
                                      const ApplyOptions& options, const std::stop_token& stop) {
   const std::string target =
       fmt::format("{}?fieldManager={}{}", PathOf(object), UrlEscape(options.field_manager),
                   options.force ? "&force=true" : "");
-  return AskForObject({.tried = Tried("apply", object),
-                       .request = {.method = "PATCH",
-                                   .target = target,
-                                   .content_type = "application/apply-patch+yaml",
-                                   .body = json},
-                       .max_reply_bytes = options_.max_object_bytes},
-                      stop);
+  return AskForObject(
+      {.tried = Tried("apply", object),
+       .request = {.method = "PATCH",
+                   .target = target,
+                   .content_type = "application/apply-patch+yaml",
+                   .body = json,
+                   .accept = options.metadata_only ? MetadataOf("PartialObjectMetadata") : kJson},
+       .max_reply_bytes = options_.max_object_bytes},
+      stop);
 }
 
 absl::StatusOr<Object> Client::MergePatch(const ObjectName& object, const std::string& json,
@@ -167,10 +186,11 @@ absl::StatusOr<ListPage> Client::ListPageAt(const Selection& selection,
   std::string target =
       fmt::format("{}?{}limit={}", PathOf(selection), SelectorQuery(selection), options_.page_size);
   if (!continue_token.empty()) target += "&continue=" + UrlEscape(continue_token);
-  ASSIGN_OR_RETURN(const std::string body, Ask({.tried = tried,
-                                                .request = {.method = "GET", .target = target},
-                                                .max_reply_bytes = max_bytes},
-                                               stop));
+  HttpRequest request{.method = "GET", .target = target};
+  if (selection.metadata_only) request.accept = MetadataOf("PartialObjectMetadataList");
+  ASSIGN_OR_RETURN(
+      const std::string body,
+      Ask({.tried = tried, .request = std::move(request), .max_reply_bytes = max_bytes}, stop));
   absl::StatusOr<ListPage> page = ParseListPage(body);
   if (page.ok()) return page;
   return absl::InternalError(
@@ -208,8 +228,9 @@ absl::StatusOr<std::optional<ApiError>> Client::Stream(const Selection& selectio
                                                        const std::function<void()>& opened,
                                                        const Transport::Receive& receive,
                                                        const std::stop_token& stop) {
-  const HttpRequest request{
+  HttpRequest request{
       .target = fmt::format("{}?{}{}", PathOf(selection), SelectorQuery(selection), query)};
+  if (selection.metadata_only) request.accept = MetadataOf("PartialObjectMetadata");
   const auto stream = [&] {
     return transport_.Stream(request, options_.deadline, silence, opened, receive, stop);
   };

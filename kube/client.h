@@ -29,7 +29,8 @@ struct ClientOptions {
 
 struct ApplyOptions {
   std::string field_manager = {};
-  bool force = false;  // take fields that another manager owns
+  bool force = false;          // take fields that another manager owns
+  bool metadata_only = false;  // the reply is the metadata
 };
 
 // What is asked of the API server, one method a verb. Errors say what was tried on what, and have
@@ -48,6 +49,7 @@ class Client {
          Random random = SystemRandom());
 
   absl::StatusOr<Object> Get(const ObjectName& object, const std::stop_token& stop = {});
+  absl::StatusOr<Object> GetMetadata(const ObjectName& object, const std::stop_token& stop = {});
   // All of them, page by page; starts over where the server forgot the place (410). Whole or an
   // error.
   absl::StatusOr<ObjectList> List(const Selection& selection, const std::stop_token& stop = {});

@@ -249,7 +249,7 @@ absl::StatusOr<HttpReply> BeastConnection::Ask(const HttpRequest& request,
   message.method_string(request.method);
   message.target(route_.server.path + request.target);
   message.set(http::field::host, ToString(route_.server.address));
-  message.set(http::field::accept, "application/json");
+  message.set(http::field::accept, request.accept);
   for (const Header& header : headers) message.set(header.name, header.value);
   if (!request.content_type.empty()) {
     message.set(http::field::content_type, request.content_type);

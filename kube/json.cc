@@ -140,6 +140,13 @@ absl::StatusOr<JsonObject> JsonObject::ParseAt(std::string_view text, std::strin
   return object;
 }
 
+std::vector<std::string> JsonObject::Names() const {
+  std::vector<std::string> names;
+  names.reserve(members_.size());
+  for (const auto& [name, value] : members_) names.push_back(name);
+  return names;
+}
+
 std::string_view JsonObject::Raw(const std::string& name) const {
   const auto member = members_.find(name);
   return member == members_.end() ? std::string_view() : member->second;

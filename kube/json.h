@@ -23,6 +23,8 @@ class JsonObject {
   static absl::StatusOr<JsonObject> Parse(std::string_view text);
 
   bool Has(const std::string& name) const { return members_.contains(name); }
+  // Of all members that are not null, sorted.
+  std::vector<std::string> Names() const;
   // Its value as it stands in the text; "" if absent.
   std::string_view Raw(const std::string& name) const;
   absl::StatusOr<std::string> Text(const std::string& name) const;  // "" if absent

@@ -34,6 +34,7 @@ struct Selection {
   std::string namespace_name = {};  // "" for all of them
   std::string field_selector = {};  // "spec.nodeName=gpu-7"; "metadata.name=gpu-7" for one object
   std::string label_selector = {};
+  bool metadata_only = false;  // objects come as their metadata, whatever their size
   bool operator==(const Selection&) const = default;
 };
 

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string target = {};        // path and query, from the server's root
   std::string content_type = {};  // "" if there is no body
   std::string body = {};
+  std::string accept = "application/json";
 };
 
 struct HttpReply {

@@ -71,6 +71,27 @@ TEST_F(ClientTest, AppliesWithItsFieldManager) {
   EXPECT_EQ(seen[1].body, R"({"a":1})");
 }
 
+constexpr char kMetadata[] =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+TEST_F(ClientTest, AsksForTheMetadataAlone) {
+  server_.Then(Reply(200, Placement("7")))
+      .Then(Reply(200, Placement("8")))
+      .Then(Reply(200, R"({"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"5"},)"
+                       R"("items":[{"metadata":{"name":"a"}}]})"));
+  ASSERT_OK(client_.GetMetadata(kPlacement));
+  ASSERT_OK(client_.Apply(kPlacement, "{}", {.field_manager = "p", .metadata_only = true}));
+  Selection pods = kPods;
+  pods.metadata_only = true;
+  ASSERT_OK_AND_ASSIGN(const ObjectList list, client_.List(pods));
+  EXPECT_EQ(list.items.size(), 1U);
+  const auto seen = server_.requests();
+  EXPECT_EQ(seen[0].headers.at("accept"), kMetadata);
+  EXPECT_EQ(seen[1].headers.at("accept"), kMetadata);
+  EXPECT_EQ(seen[2].headers.at("accept"),
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+}
+
 TEST_F(ClientTest, MergesCreatesAndDeletes) {
   server_.Then(Reply(200, Placement("7"))).Then(Reply(201, Placement("1"))).Then(Reply(200, "{}"));
   ASSERT_OK(client_.MergePatch(kPlacement, "{}", "m"));

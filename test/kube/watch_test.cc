@@ -132,6 +132,16 @@ TEST_F(WatchTest, BeginsWithAStreamingListAndGoesOn) {
             "allowWatchBookmarks=true&timeoutSeconds=300");
 }
 
+TEST_F(WatchTest, WatchesTheMetadataAlone) {
+  server_.Then(Chunked({Added("a", "1"), InitialEnd("5")}, kHang));
+  WatchOptions options = Options();
+  options.selection.metadata_only = true;
+  const auto watch = Start(options);
+  EXPECT_THAT(log_.Await(2), ElementsAre("+a@1", "synced"));
+  EXPECT_EQ(server_.requests()[0].headers.at("accept"),
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+}
+
 TEST_F(WatchTest, ResumesWhereAStreamEndedInOrder) {
   server_.Then(Chunked({Added("a", "1"), InitialEnd("5"), Bookmark("9")}))
       .Then(Chunked({Added("b", "10")}))
