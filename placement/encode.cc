@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/quantity.h"
 #include "placement/document_writer.h"
 #include "placement/json_writer.h"
@@ -241,12 +243,32 @@ void WriteStatus(Fields& f, const NodePlacement& placement) {
   });
 }
 
+void WriteOwner(Fields& f, const std::string& node_name, const std::string& node_uid) {
+  if (node_uid.empty()) return;
+  f.List("ownerReferences", std::array{node_uid}, [&](const std::string& uid) {
+    f.Map([&] {
+      f.String("apiVersion", "v1");
+      f.String("kind", "Node");
+      f.String("name", node_name);
+      f.String("uid", uid);
+    });
+  });
+}
+
+// What kind of object it is, and its metadata.
+void BeginPlacement(Fields& f, const NodePlacement& placement, const std::string& node_uid) {
+  f.String("apiVersion", "plumbline.dev/v1alpha1");
+  f.String("kind", "NodePlacement");
+  f.Map("metadata", [&] {
+    f.String("name", placement.node_name);
+    WriteOwner(f, placement.node_name, node_uid);
+  });
+}
+
 void Write(DocumentWriter& writer, const NodePlacement& placement) {
   Fields f(writer);
   f.Map([&] {
-    f.String("apiVersion", "plumbline.dev/v1alpha1");
-    f.String("kind", "NodePlacement");
-    f.Map("metadata", [&] { f.String("name", placement.node_name); });
+    BeginPlacement(f, placement, "");
     f.Map("status", [&] { WriteStatus(f, placement); });
   });
 }
@@ -288,13 +310,15 @@ void WriteZone(Fields& f, const NrtZone& zone) {
   });
 }
 
-void Write(DocumentWriter& writer, const NodeResourceTopology& nrt) {
+void Write(DocumentWriter& writer, const NodeResourceTopology& nrt,
+           const std::string& node_uid = "") {
   Fields f(writer);
   f.Map([&] {
     f.String("apiVersion", "topology.node.k8s.io/v1alpha2");
     f.String("kind", "NodeResourceTopology");
     f.Map("metadata", [&] {
       f.String("name", nrt.name);
+      WriteOwner(f, nrt.name, node_uid);
       if (nrt.annotations.empty()) return;
       f.Map("annotations", [&] {
         for (const NrtAttribute& note : nrt.annotations) f.String(note.name, note.value);
@@ -344,6 +368,18 @@ std::string ToJson(const NodePlacement& placement, JsonStyle style) {
 std::string ToJson(const NodeResourceTopology& nrt, JsonStyle style) { return AsJson(nrt, style); }
 std::string ToJson(const Observation& observation, JsonStyle style) {
   return AsJson(observation, style);
+}
+
+std::string ToOwnedJson(const NodeResourceTopology& nrt, const std::string& node_uid) {
+  const auto writer = NewJsonWriter(/*indented=*/false);
+  Write(*writer, nrt, node_uid);
+  return writer->text();
+}
+std::string ToOwnedJson(const NodePlacement& placement, const std::string& node_uid) {
+  const auto writer = NewJsonWriter(/*indented=*/false);
+  Fields f(*writer);
+  f.Map([&] { BeginPlacement(f, placement, node_uid); });
+  return writer->text();
 }
 
 std::string ToYaml(const NodePlacement& placement) { return AsYaml(placement); }

@@ -19,6 +19,12 @@ std::string ToJson(const NodeResourceTopology& nrt, JsonStyle style = JsonStyle:
 // Both objects, as a List of API version v1; NodeResourceTopology first, if there is one.
 std::string ToJson(const Observation& observation, JsonStyle style = JsonStyle::kCompact);
 
+// As they are applied: owned by the Node of their name and of this UID, so that they go with it; ""
+// leaves the owner out.
+std::string ToOwnedJson(const NodeResourceTopology& nrt, const std::string& node_uid);
+// Without its status, which is applied by itself once the object is there.
+std::string ToOwnedJson(const NodePlacement& placement, const std::string& node_uid);
+
 std::string ToYaml(const NodePlacement& placement);
 std::string ToYaml(const NodeResourceTopology& nrt);
 // Both objects, as two documents in the order above.

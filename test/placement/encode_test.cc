@@ -130,6 +130,22 @@ TEST(Encode, WritesTheStandardObjectAlikeAsJsonAndAsYaml) {
   EXPECT_THAT(ToJson(seen), testing::StartsWith("{\"apiVersion\":\"v1\",\"kind\":\"List\""));
 }
 
+TEST(Encode, WritesWhatIsAppliedWithItsOwner) {
+  NodeResourceTopology nrt;
+  nrt.name = "gpu-7";
+  constexpr char kOwner[] =
+      R"("ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gpu-7","uid":"node-1"}])";
+  EXPECT_EQ(ToOwnedJson(nrt, "node-1"),
+            std::string(R"({"apiVersion":"topology.node.k8s.io/v1alpha2",)"
+                        R"("kind":"NodeResourceTopology","metadata":{"name":"gpu-7",)") +
+                kOwner + R"(},"zones":[]})");
+  EXPECT_EQ(ToOwnedJson(nrt, "") + "\n", ToJson(nrt));
+  EXPECT_EQ(ToOwnedJson(Example(), "node-1"),
+            std::string(R"({"apiVersion":"plumbline.dev/v1alpha1","kind":"NodePlacement",)"
+                        R"("metadata":{"name":"gpu-7",)") +
+                kOwner + "}}");
+}
+
 TEST(Encode, ReadsBackWhatItWrote) {
   EXPECT_TRUE(rc::check([] {
     const NodePlacement placement = *AnyPlacement();
