@@ -1,0 +1,123 @@
+#include "agent/api_publisher.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text_layout.h"
+
+namespace agent {
+namespace {
+
+using placement::Condition;
+
+// Both errors, if there are two.
+absl::Status Together(const absl::Status& one, const absl::Status& other) {
+  if (one.ok() || other.ok()) return one.ok() ? other : one;
+  return {one.code(),
+          fmt::format("{}; {}", std::string(one.message()), std::string(other.message()))};
+}
+
+std::optional<Condition> NrtPublished(const std::optional<placement::NodePlacement>& published) {
+  if (!published) return std::nullopt;
+  const auto found =
+      std::ranges::find(published->conditions, NrtWriter::kCondition, &Condition::type);
+  if (found == published->conditions.end()) return std::nullopt;
+  return *found;
+}
+
+void AddTo(std::string& fields, const char* object, const std::set<std::string>& left_out) {
+  for (const std::string& field : left_out) {
+    fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", object, field);
+  }
+}
+
+}  // namespace
+
+ApiPublisher::ApiPublisher(kube::Client& client, base::Clock& clock, Metrics& metrics,
+                           const ApiPublisherOptions& options)
+    : api_{.client = client,
+           .clock = clock,
+           .metrics = metrics,
+           .node_name = options.node_name,
+           .poke = options.poke,
+           .stop = options.stop},
+      owner_(options.node_uid),
+      nrt_(api_, options.nrt, NrtPublished(options.published)),
+      placement_(api_) {}
+
+absl::Status ApiPublisher::Publish(const Publication& publication) {
+  const std::optional<std::string> node_uid = owner_.Now();
+  if (!node_uid) {
+    return absl::FailedPreconditionError(fmt::format(
+        "node {} was deleted, and its objects with it: nothing is written until it is back",
+        api_.node_name));
+  }
+  api_.ask_until = api_.clock.Steady() + kAskFor;
+  absl::Status nrt;
+  absl::Status placement;
+  if (placement_waits_) {
+    placement = WritePlacement(publication, *node_uid);
+    nrt = WriteNrt(publication, *node_uid);
+  } else {
+    nrt = WriteNrt(publication, *node_uid);
+    placement = WritePlacement(publication, *node_uid);
+  }
+  placement_waits_ = !placement_waits_ && !placement.ok();
+  TellConditions();
+  return Together(nrt, placement);
+}
+
+absl::Status ApiPublisher::WriteNrt(const Publication& publication, const std::string& node_uid) {
+  knows_nrt_ = publication.content.nrt.has_value();
+  if (!publication.changed.nrt || !knows_nrt_) return absl::OkStatus();
+  return nrt_.Write(*publication.content.nrt, node_uid);
+}
+
+absl::Status ApiPublisher::WritePlacement(const Publication& publication,
+                                          const std::string& node_uid) {
+  if (!publication.changed.placement) return absl::OkStatus();
+  return placement_.Write(publication.content.placement, node_uid);
+}
+
+std::vector<Condition> ApiPublisher::Conditions() const {
+  std::vector<Condition> conditions;
+  if (auto published = nrt_.Published()) conditions.push_back(*std::move(published));
+  std::string fields;
+  AddTo(fields, "nodeplacements", placement_.left_out());
+  AddTo(fields, "noderesourcetopologies", nrt_.left_out());
+  if (!fields.empty()) {
+    conditions.push_back({"CRDTooOld", "True", "FieldsLeftOut",
+                          fmt::format("The definitions lack, so it is left out: {}.", fields)});
+  }
+  if (!placement_.cut().empty()) {
+    conditions.push_back({"Truncated", "True",
+                          placement_.fits() ? "FieldsLeftOut" : "StillTooLarge",
+                          fmt::format("All would be more than {} KiB. Left out: {}.",
+                                      kMostBytes >> 10, fmt::join(placement_.cut(), ", "))});
+  }
+  return conditions;
+}
+
+// The loop looks at them when it steps.
+void ApiPublisher::TellConditions() {
+  std::vector<Condition> conditions = Conditions();
+  if (conditions == told_) return;
+  for (const Condition& condition : conditions) {
+    if (std::ranges::count(told_, condition) > 0) continue;
+    spdlog::info("event=condition type={} status={} reason={} message={}", condition.type,
+                 condition.status, condition.reason, base::OneLine(condition.message));
+  }
+  told_ = std::move(conditions);
+  api_.poke();
+}
+
+Objects ApiPublisher::Stale() const {
+  const std::optional<std::string> node_uid = owner_.Now();
+  if (!node_uid) return {};
+  return {.nrt = knows_nrt_ && nrt_.Stale(*node_uid), .placement = placement_.Stale(*node_uid)};
+}
+
+}  // namespace agent

@@ -1,0 +1,65 @@
+#include "agent/left_out.h"
+
+#include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+namespace agent {
+namespace {
+
+constexpr std::string_view kRefusal = ": field not declared in schema";
+
+// Which entry of a list it is stands in brackets, as an index or as its keys.
+std::string WithoutEntries(std::string_view path) {
+  std::string fields;
+  bool in_entry = false;
+  for (const char c : path) {
+    if (c == '[') in_entry = true;
+    if (!in_entry) fields += c;
+    if (c == ']') in_entry = false;
+  }
+  return fields;
+}
+
+void Remove(std::string_view path, rapidjson::Value& value) {
+  if (value.IsArray()) {
+    for (rapidjson::Value& entry : value.GetArray()) Remove(path, entry);
+    return;
+  }
+  if (!value.IsObject()) return;
+  const std::size_t dot = path.find('.');
+  const std::string name(path.substr(0, dot));
+  const auto member = value.FindMember(name.c_str());
+  if (member == value.MemberEnd()) return;
+  if (dot == std::string_view::npos) {
+    value.EraseMember(member);
+  } else {
+    Remove(path.substr(dot + 1), member->value);
+  }
+}
+
+}  // namespace
+
+std::set<std::string> UndeclaredFields(std::string_view refusal) {
+  std::set<std::string> fields;
+  for (std::size_t end = refusal.find(kRefusal); end != std::string_view::npos;
+       end = refusal.find(kRefusal, end + 1)) {
+    const std::size_t begin = refusal.substr(0, end).rfind(" .");
+    if (begin == std::string_view::npos) continue;
+    fields.insert(WithoutEntries(refusal.substr(begin + 2, end - begin - 2)));
+  }
+  return fields;
+}
+
+std::string Without(const std::string& json, const std::set<std::string>& fields) {
+  if (fields.empty()) return json;
+  rapidjson::Document document;
+  document.Parse(json.data(), json.size());
+  for (const std::string& field : fields) Remove(field, document);
+  rapidjson::StringBuffer text;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(text);
+  document.Accept(writer);
+  return {text.GetString(), text.GetSize()};
+}
+
+}  // namespace agent

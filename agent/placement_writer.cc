@@ -1,0 +1,66 @@
+#include "agent/placement_writer.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "placement/decode.h"
+#include "placement/encode.h"
+
+namespace agent {
+namespace {
+
+using placement::NodePlacement;
+
+const kube::Resource kPlacements = {"plumbline.dev", "v1alpha1", "nodeplacements"};
+
+}  // namespace
+
+PlacementWriter::PlacementWriter(ApiAccess& api) : api_(api), object_(api, kPlacements) {}
+
+absl::Status PlacementWriter::Write(const NodePlacement& placement, const std::string& node_uid) {
+  if (object_.Lost()) rewrites_.Rewritten(api_.clock.Steady());
+  if (!node_uid.empty() && node_uid != owner_uid_) {
+    RETURN_IF_ERROR(WriteObject(placement, node_uid));
+  }
+  Fitted fitted = Fit(placement);
+  absl::Status status = WriteStatus(fitted.json);
+  if (absl::IsNotFound(status)) {  // there is no object (any more)
+    RETURN_IF_ERROR(WriteObject(placement, node_uid));
+    status = WriteStatus(fitted.json);
+  }
+  RETURN_IF_ERROR(status);
+  cut_ = std::move(fitted.left_out);
+  fits_ = fitted.fits;
+  return absl::OkStatus();
+}
+
+absl::Status PlacementWriter::WriteObject(const NodePlacement& placement,
+                                          const std::string& node_uid) {
+  RETURN_IF_ERROR(object_.Apply(placement::ToOwnedJson(placement, node_uid), /*force=*/true));
+  owner_uid_ = node_uid;
+  return absl::OkStatus();
+}
+
+absl::Status PlacementWriter::WriteStatus(const std::string& json) {
+  return object_.Apply(json, /*force=*/true, "status");
+}
+
+bool PlacementWriter::Stale(const std::string& node_uid) const {
+  if (object_.Lost()) return rewrites_.MayRewrite(api_.clock.Steady());
+  return (!node_uid.empty() && node_uid != owner_uid_) || object_.HasToBeTriedWhole();
+}
+
+absl::StatusOr<std::optional<NodePlacement>> ReadPublished(kube::Client& client,
+                                                           const std::string& node_name,
+                                                           const std::stop_token& stop) {
+  const absl::StatusOr<kube::Object> object =
+      client.Get({.resource = kPlacements, .name = node_name}, stop);
+  if (absl::IsNotFound(object.status()) || absl::IsUnimplemented(object.status())) {
+    return std::nullopt;
+  }
+  RETURN_IF_ERROR(object.status());
+  ASSIGN_OR_RETURN(NodePlacement published, placement::ParseNodePlacement(object->json));
+  return std::optional(std::move(published));
+}
+
+}  // namespace agent
