@@ -52,6 +52,7 @@ class Watcher {
   absl::Status Take(std::string_view text);
   absl::Status Refused(const ApiError& error);
 
+  milliseconds PauseAfter(const absl::Status& step);
   void Put(Object object);
   void Remove(const Object& object);
   void FinishListing();
@@ -87,9 +88,14 @@ void Watcher::Run(const std::stop_token& stop) {
       continue;
     }
     if (!step.ok()) Lost(step);
-    const milliseconds pause = std::exchange(retry_after_, std::nullopt).value_or(backoff_.Next());
-    client_.clock().Wait(pause, stop);
+    client_.clock().Wait(PauseAfter(step), stop);
   }
+}
+
+milliseconds Watcher::PauseAfter(const absl::Status& step) {
+  const milliseconds pause = std::exchange(retry_after_, std::nullopt).value_or(backoff_.Next());
+  const bool refused = absl::IsPermissionDenied(step) || absl::IsUnimplemented(step);
+  return refused ? options_.refused_pause.value_or(pause) : pause;
 }
 
 absl::Status Watcher::Begin(const std::stop_token& stop) {
@@ -242,7 +248,7 @@ void Watcher::Lost(const absl::Status& status) {
   std::string reason(status.message());
   if (reason == lost_) return;
   lost_ = std::move(reason);
-  handle_({.kind = WatchEvent::Kind::kLost, .reason = lost_});
+  handle_({.kind = WatchEvent::Kind::kLost, .reason = lost_, .code = status.code()});
 }
 
 // Streams of many watches are not to end together.

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "kube/client.h"
 #include "kube/object.h"
 
@@ -22,7 +24,8 @@ struct WatchEvent {
   };
   Kind kind = Kind::kSynced;
   Object object = {};
-  std::string reason = {};
+  std::string reason = {};  // of kLost, and its code as of ToStatus (api_error.h) and Transport
+  absl::StatusCode code = absl::StatusCode::kOk;
   bool operator==(const WatchEvent&) const = default;
 };
 
@@ -33,6 +36,9 @@ struct WatchOptions {
   std::chrono::seconds renewal{300};  // the server ends a stream after this long to twice as long
   std::chrono::milliseconds first_pause{500};
   std::chrono::milliseconds longest_pause{30'000};
+  // Instead of these after a refusal that somebody has to change first: a missing permission, a
+  // kind that is not served. For what its user can do without.
+  std::optional<std::chrono::milliseconds> refused_pause = {};
   std::size_t max_line_bytes = std::size_t{8} << 20;
 };
 

@@ -55,6 +55,12 @@ TEST(JsonObject, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(object.Number("users"), StatusIs(kInvalid, "users: is no whole number"));
 }
 
+TEST(JsonObject, NamesItsMembers) {
+  ASSERT_OK_AND_ASSIGN(const JsonObject object,
+                       JsonObject::Parse(R"({"nvidia.com/gpu": "8", "cpu": "64", "gone": null})"));
+  EXPECT_THAT(object.Names(), testing::ElementsAre("cpu", "nvidia.com/gpu"));
+}
+
 TEST(JsonObject, RefusesWhatIsNoJson) {
   EXPECT_THAT(JsonObject::Parse(""), StatusIs(kInvalid, HasSubstr("empty")));
   EXPECT_THAT(JsonObject::Parse("<html>"), StatusIs(kInvalid, HasSubstr("is no JSON")));

@@ -11,6 +11,7 @@
 #include "kube/http_transport.h"
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
+#include "test/kube/watch_lines.h"
 #include "test/support/status.h"
 
 namespace kube {
@@ -18,7 +19,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::Answer;
+using test::BookmarkLine;
 using test::Chunked;
+using test::EventLine;
+using test::InitialEndLine;
 using test::Reply;
 using test::StatusReply;
 using testing::ElementsAre;
@@ -34,22 +38,12 @@ std::string Pod(const std::string& name, const std::string& version, const std::
   return R"({"metadata":{"namespace":"ml","name":")" + name + R"(","uid":")" + uid +
          R"(","resourceVersion":")" + version + R"("}})";
 }
-std::string Line(const std::string& type, const std::string& object) {
-  return R"({"type":")" + type + R"(","object":)" + object + "}\n";
-}
 std::string Added(const std::string& name, const std::string& version) {
-  return Line("ADDED", Pod(name, version));
-}
-std::string InitialEnd(const std::string& version) {
-  return Line("BOOKMARK", R"({"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},)"
-                          R"("resourceVersion":")" +
-                              version + R"("}})");
-}
-std::string Bookmark(const std::string& version) {
-  return Line("BOOKMARK", R"({"metadata":{"resourceVersion":")" + version + R"("}})");
+  return EventLine("ADDED", Pod(name, version));
 }
 std::string Expired() {
-  return Line("ERROR", R"({"kind":"Status","reason":"Expired","message":"too old","code":410})");
+  return EventLine("ERROR",
+                   R"({"kind":"Status","reason":"Expired","message":"too old","code":410})");
 }
 Answer List(const std::string& items, const std::string& version) {
   return Reply(200, R"({"kind":"PodList","metadata":{"resourceVersion":")" + version +
@@ -86,6 +80,7 @@ class Log {
       case WatchEvent::Kind::kLost:
         break;
     }
+    EXPECT_NE(event.code, absl::StatusCode::kOk);
     return "lost: " + event.reason;
   }
 
@@ -121,10 +116,10 @@ class WatchTest : public testing::Test {
 };
 
 TEST_F(WatchTest, BeginsWithAStreamingListAndGoesOn) {
-  server_.Then(
-      Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("5"), Line("MODIFIED", Pod("a", "6")),
-               Bookmark("7"), Line("DELETED", Pod("b", "8"))},
-              kHang));
+  server_.Then(Chunked(
+      {Added("a", "1"), Added("b", "2"), InitialEndLine("5"), EventLine("MODIFIED", Pod("a", "6")),
+       BookmarkLine("7"), EventLine("DELETED", Pod("b", "8"))},
+      kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(5), ElementsAre("+a@1", "+b@2", "synced", "~a@6", "-b@8"));
   EXPECT_EQ(Query(1),
@@ -143,9 +138,9 @@ TEST_F(WatchTest, WatchesTheMetadataAlone) {
 }
 
 TEST_F(WatchTest, ResumesWhereAStreamEndedInOrder) {
-  server_.Then(Chunked({Added("a", "1"), InitialEnd("5"), Bookmark("9")}))
+  server_.Then(Chunked({Added("a", "1"), InitialEndLine("5"), BookmarkLine("9")}))
       .Then(Chunked({Added("b", "10")}))
-      .Then(Chunked({Line("DELETED", Pod("a", "11"))}, kHang));
+      .Then(Chunked({EventLine("DELETED", Pod("a", "11"))}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(4), ElementsAre("+a@1", "synced", "+b@10", "-a@11"));
   EXPECT_THAT(Query(2), StartsWith("watch=1&resourceVersion=9&allowWatchBookmarks=true"));
@@ -154,7 +149,7 @@ TEST_F(WatchTest, ResumesWhereAStreamEndedInOrder) {
 }
 
 TEST_F(WatchTest, ResumesAfterAStreamWasCutInTheMiddleOfALine) {
-  server_.Then(Chunked({InitialEnd("5"), Added("a", "6").substr(0, 20)}, kClose))
+  server_.Then(Chunked({InitialEndLine("5"), Added("a", "6").substr(0, 20)}, kClose))
       .Then(Chunked({Added("a", "6")}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(4),
@@ -163,7 +158,8 @@ TEST_F(WatchTest, ResumesAfterAStreamWasCutInTheMiddleOfALine) {
 }
 
 TEST_F(WatchTest, DoesNotTakeHalfALineForAnEnd) {
-  server_.Then(Chunked({InitialEnd("5"), Added("a", "6").substr(0, 20)})).Then(Chunked({}, kHang));
+  server_.Then(Chunked({InitialEndLine("5"), Added("a", "6").substr(0, 20)}))
+      .Then(Chunked({}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("in the middle of a line"), "synced"));
 }
@@ -171,9 +167,9 @@ TEST_F(WatchTest, DoesNotTakeHalfALineForAnEnd) {
 TEST_F(WatchTest, ListsAgainWhenThePlaceIsForgottenAndSaysWhatChangedMeanwhile) {
   server_
       .Then(Chunked({Added("a", "1"), Added("b", "2"), Added("c", "3"), Added("d", "4"),
-                     InitialEnd("5"), Expired()}))
-      .Then(Chunked({Added("a", "1"), Added("b", "7"), Line("ADDED", Pod("d", "8", "u2")),
-                     Added("e", "9"), InitialEnd("9")},
+                     InitialEndLine("5"), Expired()}))
+      .Then(Chunked({Added("a", "1"), Added("b", "7"), EventLine("ADDED", Pod("d", "8", "u2")),
+                     Added("e", "9"), InitialEndLine("9")},
                     kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(12),
@@ -182,9 +178,9 @@ TEST_F(WatchTest, ListsAgainWhenThePlaceIsForgottenAndSaysWhatChangedMeanwhile) 
 }
 
 TEST_F(WatchTest, ListsAgainAfterA410ByHttp) {
-  server_.Then(Chunked({InitialEnd("5")}))
+  server_.Then(Chunked({InitialEndLine("5")}))
       .Then(StatusReply(410, "Expired", "too old"))
-      .Then(Chunked({InitialEnd("9")}, kHang));
+      .Then(Chunked({InitialEndLine("9")}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("HTTP 410: too old"), "synced"));
   EXPECT_THAT(Query(3), HasSubstr("sendInitialEvents"));
@@ -206,8 +202,9 @@ TEST_F(WatchTest, ListsAndWatchesWhereAnOldServerRefusesAStreamingList) {
 
 TEST_F(WatchTest, ListsAndWatchesWhereTheStorageHasNoStreamingLists) {  // etcd before 3.4.31
   server_
-      .Then(Chunked({Line("ERROR", R"({"kind":"Status","message":"the required storage feature )"
-                                   R"(RequestWatchProgress is disabled","code":500})")}))
+      .Then(
+          Chunked({EventLine("ERROR", R"({"kind":"Status","message":"the required storage feature )"
+                                      R"(RequestWatchProgress is disabled","code":500})")}))
       .Then(List(Pod("a", "1"), "5"))
       .Then(Chunked({Added("b", "6")}, kHang));
   const auto watch = Start();
@@ -215,17 +212,17 @@ TEST_F(WatchTest, ListsAndWatchesWhereTheStorageHasNoStreamingLists) {  // etcd 
 }
 
 TEST_F(WatchTest, KeepsWhatItHadWhenAListEndsBeforeItIsComplete) {
-  server_.Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("5"), Expired()}))
+  server_.Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEndLine("5"), Expired()}))
       .Then(Chunked({Added("a", "1")}))
-      .Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEnd("9")}, kHang));
+      .Then(Chunked({Added("a", "1"), Added("b", "2"), InitialEndLine("9")}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(6), ElementsAre("+a@1", "+b@2", "synced", HasSubstr("410"),
                                          HasSubstr("before it was complete"), "synced"));
 }
 
 TEST_F(WatchTest, ListsAgainAfterALineThatIsNoJson) {
-  server_.Then(Chunked({InitialEnd("5"), "<html>\n"}, kHang))
-      .Then(Chunked({Added("a", "6"), InitialEnd("6")}, kHang));
+  server_.Then(Chunked({InitialEndLine("5"), "<html>\n"}, kHang))
+      .Then(Chunked({Added("a", "6"), InitialEndLine("6")}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(4),
               ElementsAre("synced", HasSubstr("no watch event: is no JSON"), "+a@6", "synced"));
@@ -234,8 +231,8 @@ TEST_F(WatchTest, ListsAgainAfterALineThatIsNoJson) {
 TEST_F(WatchTest, ListsAgainAfterALineThatIsTooLong) {
   WatchOptions options = Options();
   options.max_line_bytes = 200;
-  server_.Then(Chunked({InitialEnd("5"), std::string(201, 'x')}, kHang))
-      .Then(Chunked({InitialEnd("6")}, kHang));
+  server_.Then(Chunked({InitialEndLine("5"), std::string(201, 'x')}, kHang))
+      .Then(Chunked({InitialEndLine("6")}, kHang));
   const auto watch = Start(options);
   EXPECT_THAT(log_.Await(3), ElementsAre("synced", HasSubstr("longer than 200 bytes"), "synced"));
   EXPECT_THAT(Query(2), HasSubstr("sendInitialEvents"));
@@ -244,7 +241,7 @@ TEST_F(WatchTest, ListsAgainAfterALineThatIsTooLong) {
 TEST_F(WatchTest, FindsAHalfOpenConnection) {
   WatchOptions options = Options();
   options.silence = milliseconds(200);
-  server_.Then(Chunked({InitialEnd("5")}, kHang)).Then(Chunked({Added("a", "6")}));
+  server_.Then(Chunked({InitialEndLine("5")}, kHang)).Then(Chunked({Added("a", "6")}));
   const auto watch = Start(options);
   EXPECT_THAT(log_.Await(4),
               ElementsAre("synced", HasSubstr("no answer in time"), "synced", "+a@6"));
@@ -256,7 +253,7 @@ TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
       .Then(StatusReply(503, "x", "down"))
       .Then(StatusReply(403, "Forbidden",
                         R"(User \"u\" cannot watch resource \"pods\" in API group \"\" at)"))
-      .Then(Chunked({InitialEnd("5")}, kHang));
+      .Then(Chunked({InitialEndLine("5")}, kHang));
   const auto watch = Start();
   EXPECT_THAT(log_.Await(3),
               ElementsAre("lost: watch pods with spec.nodeName=gpu-7: HTTP 503: down",
@@ -265,8 +262,22 @@ TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
               ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
 }
 
+TEST_F(WatchTest, TriesAgainSeldomAfterARefusalIfItsUserCanDoWithout) {
+  server_.Then(StatusReply(403, "Forbidden", "no"))
+      .Then(Reply(404, "404 page not found"))
+      .Then(StatusReply(503, "x", "down"))
+      .Then(Chunked({InitialEndLine("5")}, kHang));
+  WatchOptions options = Options();
+  options.refused_pause = std::chrono::minutes(10);
+  const auto watch = Start(options);
+  EXPECT_THAT(log_.Await(4),
+              ElementsAre(HasSubstr("403"), HasSubstr("404"), HasSubstr("503"), "synced"));
+  EXPECT_THAT(clock_.pauses(),
+              ElementsAre(std::chrono::minutes(10), std::chrono::minutes(10), milliseconds(1'000)));
+}
+
 TEST_F(WatchTest, WaitsAsLongAsABusyServerAsksAndKeepsItsPlace) {
-  server_.Then(Chunked({InitialEnd("5")}))
+  server_.Then(Chunked({InitialEndLine("5")}))
       .Then(StatusReply(429, "TooManyRequests", "busy", "{}", "Retry-After: 2\r\n"))
       .Then(Chunked({Added("a", "6")}, kHang));
   const auto watch = Start();
@@ -276,7 +287,7 @@ TEST_F(WatchTest, WaitsAsLongAsABusyServerAsksAndKeepsItsPlace) {
 }
 
 TEST_F(WatchTest, StopsAtOnceWhileItWaits) {
-  server_.Then(Chunked({InitialEnd("5")}, kHang));
+  server_.Then(Chunked({InitialEndLine("5")}, kHang));
   auto watch = Start();
   log_.Await(1);
   watch.reset();  // returns long before the silence of a minute is over
