@@ -1,0 +1,176 @@
+// Run under ThreadSanitizer as well.
+#include "agent/this_node.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "kube/http_transport.h"
+#include "test/fakes/clock.h"
+#include "test/kube/scripted_server.h"
+#include "test/kube/watch_lines.h"
+#include "test/support/status.h"
+
+namespace agent {
+namespace {
+
+using test::Chunked;
+using test::EventLine;
+using test::InitialEndLine;
+using test::StatusReply;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr auto kHang = test::Answer::Then::kHang;
+
+struct NodeSpec {
+  std::string version = "1";
+  std::string uid = "uid-1";
+  std::string gpus = "8";
+  std::string heartbeat = "2026-11-29T12:00:00Z";
+};
+
+std::string NodeJson(const NodeSpec& spec) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"gpu-7","uid":"{}","resourceVersion":"{}"}},"status":{{)"
+      R"("capacity":{{"cpu":"128","memory":"528280Mi","nvidia.com/gpu":"{}"}},)"
+      R"("addresses":[{{"type":"Hostname","address":"gpu-7"}},{{"type":"ExternalIP","address":"203.0.113.7"}},)"
+      R"({{"type":"InternalIP","address":"10.0.0.7"}},{{"type":"InternalIP","address":"fd00::7"}}],)"
+      R"("conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"{}"}}],)"
+      R"("daemonEndpoints":{{"kubeletEndpoint":{{"Port":10250}}}},)"
+      R"("nodeInfo":{{"kubeletVersion":"v1.37.2","machineID":"x"}}}}}})",
+      spec.uid, spec.version, spec.gpus, spec.heartbeat);
+}
+
+absl::StatusOr<NodeObject> Read(const std::string& json) {
+  return ReadNode({.name = "gpu-7", .uid = "uid-1", .json = json});
+}
+
+TEST(ReadNode, TakesCapacityAddressesPortAndVersion) {
+  ASSERT_OK_AND_ASSIGN(const NodeObject node, Read(NodeJson({})));
+  EXPECT_TRUE(node.exists);
+  EXPECT_EQ(node.uid, "uid-1");
+  EXPECT_THAT(node.capacity,
+              ElementsAre(Pair("cpu", 128), Pair("memory", std::int64_t{528'280} << 20),
+                          Pair("nvidia.com/gpu", 8)));
+  EXPECT_THAT(node.addresses, ElementsAre("10.0.0.7", "fd00::7", "gpu-7", "203.0.113.7"));
+  EXPECT_EQ(node.kubelet_port, 10'250);
+  EXPECT_EQ(node.kubelet_version, "v1.37.2");
+}
+
+TEST(ReadNode, OfANodeThatSaysNothingYetIsEmpty) {
+  ASSERT_OK_AND_ASSIGN(const NodeObject node, Read(R"({"metadata":{"name":"gpu-7"}})"));
+  EXPECT_TRUE(node.exists);
+  EXPECT_THAT(node.capacity, IsEmpty());
+  EXPECT_THAT(node.addresses, IsEmpty());
+  EXPECT_EQ(node.kubelet_port, 0);
+}
+
+TEST(ReadNode, NamesTheFieldThatMakesNoSense) {
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(Read(R"({"status":{"capacity":{"nvidia.com/gpu":"many"}}})"),
+              test::StatusIs(kInvalid, HasSubstr("status.capacity.nvidia.com/gpu: ")));
+  EXPECT_THAT(
+      Read(R"({"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":70000}}}})"),
+      test::StatusIs(kInvalid, "status.daemonEndpoints.kubeletEndpoint.Port: 70000 is no port"));
+}
+
+class ThisNodeTest : public testing::Test {
+ protected:
+  void Start() {
+    auto node = std::make_unique<ThisNode>(client_, "gpu-7", [this] {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return node_ != nullptr; });
+      seen_.push_back(node_->Get());
+      changed_.notify_all();
+    });
+    const std::lock_guard lock(mutex_);
+    node_ = std::move(node);
+    changed_.notify_all();
+  }
+  // What was seen at each change, once there were so many; fewer after 10 s.
+  std::vector<std::shared_ptr<const NodeObject>> AwaitChanges(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return seen_.size() >= count; });
+    return seen_;
+  }
+
+  test::ScriptedServer server_;
+  test::FakeClock clock_;
+  std::unique_ptr<kube::Transport> transport_ =
+      kube::MakeTransport({.server = server_.url()}, clock_).value();
+  kube::Client client_{*transport_, clock_, {}, [] { return 0.0; }};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<const NodeObject>> seen_;
+  std::unique_ptr<ThisNode> node_;
+};
+
+TEST_F(ThisNodeTest, KnowsNothingBeforeTheApiServerHasSpoken) {
+  Start();
+  EXPECT_EQ(node_->Get(), nullptr);
+  EXPECT_EQ(node_->uid(), std::nullopt);
+  EXPECT_EQ(node_->capacity(), std::nullopt);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(node_->Await(stop.get_token()), nullptr);
+}
+
+TEST_F(ThisNodeTest, TellsOfChangesButNotOfHeartbeats) {
+  server_.Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1"),
+                        EventLine("MODIFIED", NodeJson({.version = "2", .heartbeat = "later"})),
+                        EventLine("MODIFIED", NodeJson({.version = "3", .gpus = "7"}))},
+                       kHang));
+  Start();
+  const auto seen = AwaitChanges(2);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0]->capacity.at("nvidia.com/gpu"), 8);
+  EXPECT_EQ(seen[1]->capacity.at("nvidia.com/gpu"), 7);
+  EXPECT_EQ(node_->Await({}), seen[1]);
+  EXPECT_EQ(node_->kubelet_version(), "v1.37.2");
+  EXPECT_THAT(server_.requests()[0].target,
+              HasSubstr("/api/v1/nodes?fieldSelector=metadata.name%3Dgpu-7&"));
+}
+
+TEST_F(ThisNodeTest, KnowsThatTheNodeWasDeletedAndThatAnotherOneHasItsName) {
+  server_.Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1"),
+                        EventLine("DELETED", NodeJson({.version = "2"})),
+                        EventLine("ADDED", NodeJson({.version = "3", .uid = "uid-2"}))},
+                       kHang));
+  Start();
+  const auto seen = AwaitChanges(3);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0]->uid, "uid-1");
+  EXPECT_EQ(*seen[1], NodeObject());
+  EXPECT_EQ(node_->uid(), "uid-2");
+}
+
+TEST_F(ThisNodeTest, KnowsThatThereIsNoSuchNode) {
+  server_.Then(Chunked({InitialEndLine("1")}, kHang));
+  Start();
+  const auto seen = AwaitChanges(1);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_FALSE(seen[0]->exists);
+  EXPECT_EQ(node_->uid(), std::nullopt);
+}
+
+TEST_F(ThisNodeTest, KeepsWhatItKnewWhileTheApiServerIsAwayAndWhatItDoesNotUnderstand) {
+  server_
+      .Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1"),
+                     EventLine("MODIFIED", NodeJson({.version = "2", .gpus = "many"}))}))
+      .Then(StatusReply(503, "x", "down"))
+      .Then(Chunked({EventLine("MODIFIED", NodeJson({.version = "3", .gpus = "7"}))}, kHang));
+  Start();
+  const auto seen = AwaitChanges(2);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[1]->capacity.at("nvidia.com/gpu"), 7);
+}
+
+}  // namespace
+}  // namespace agent
