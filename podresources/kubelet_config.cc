@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -56,6 +58,22 @@ absl::StatusOr<YamlValue> ReadDocument(const base::FileTree& root, const std::st
                   root.Describe(path), kind == nullptr ? "" : kind->text));
 }
 
+// {"kubeletconfig": {…}}: the configuration in force, defaults filled in. Kubelets before 1.37
+// leave out its kind.
+absl::StatusOr<YamlValue> ParseConfigz(const std::string& json) {
+  ASSIGN_OR_RETURN(const YamlValue document, ParseYaml(json));
+  const YamlValue* configuration = document.Find("kubeletconfig");
+  if (configuration == nullptr || configuration->map.empty()) {
+    return absl::InvalidArgumentError("it has no kubeletconfig");
+  }
+  const YamlValue* version = configuration->Find("apiVersion");
+  if (version != nullptr && !version->text.starts_with("kubelet.config.k8s.io/")) {
+    return absl::InvalidArgumentError(
+        fmt::format("its kubeletconfig is of {}, not of kubelet.config.k8s.io", version->text));
+  }
+  return *configuration;
+}
+
 // One reading of a kubelet's configuration; the steps of Run are in the kubelet's own order.
 class Reader {
  public:
@@ -63,12 +81,15 @@ class Reader {
       : root_(root), options_(options) {}
 
   absl::StatusOr<KubeletConfig> Run() {
+    TakeConfigz();
     FindProcess();
     ChooseRootDir();
-    RETURN_IF_ERROR(ReadMainFile());
-    ReadDropIns();
-    if (drop_in_lost_) merged_ = MergedConfig();
-    LayFlags(flags_, merged_);
+    if (configz_) {
+      merged_.whole = true;
+      LayDocument(*configz_, {ConfigSource::kConfigz, "configz"}, merged_);
+    } else {
+      RETURN_IF_ERROR(ReadWhatItWasGiven());
+    }
     ReadFields(merged_, config_);
     AskState();
     config_.looked_at.assign(looked_at_.begin(), looked_at_.end());
@@ -87,9 +108,30 @@ class Reader {
     config_.diagnostics.push_back({code, subject, message});
   }
 
+  void TakeConfigz() {
+    if (!options_.configz) return;
+    absl::StatusOr<YamlValue> configuration = ParseConfigz(*options_.configz);
+    if (configuration.ok()) {
+      configz_ = *std::move(configuration);
+    } else {
+      Note("ConfigzInvalid", "",
+           fmt::format("what the kubelet says is its configuration cannot be used: {}",
+                       std::string(configuration.status().message())));
+    }
+  }
+
+  // File, drop-in files, flags.
+  absl::Status ReadWhatItWasGiven() {
+    RETURN_IF_ERROR(ReadMainFile());
+    ReadDropIns();
+    if (drop_in_lost_) merged_ = MergedConfig();
+    LayFlags(flags_, merged_);
+    return absl::OkStatus();
+  }
+
   void FindProcess() {
     KubeletSearch search = FindKubelet(root_);
-    config_.diagnostics = std::move(search.diagnostics);
+    std::ranges::move(search.diagnostics, std::back_inserter(config_.diagnostics));
     process_ = std::move(search.process);
     if (!process_) {
       Note("NoKubelet", "", "no kubelet is running that /proc shows: its flags are not known");
@@ -141,6 +183,7 @@ class Reader {
       arguments.push_back("--" + value);
     }
     process_->arguments = std::move(arguments);
+    if (configz_) return;
     Note("KubeletEmbedded", fmt::format("pid {}", process_->pid),
          fmt::format("the kubelet runs inside {}, which hides its flags: what neither its drop-in "
                      "files nor kubelet-arg set is not known",
@@ -183,7 +226,7 @@ class Reader {
   }
 
   void Take(const YamlValue& document, const std::string& path) {
-    LayFile(document, path, merged_);
+    LayDocument(document, {ConfigSource::kFile, path}, merged_);
     LayEvictionDefault(merged_);
     CompareTimes(path);
   }
@@ -268,7 +311,7 @@ class Reader {
     }
     const absl::StatusOr<YamlValue> document = ReadConfiguration(path);
     if (!document.ok()) return LoseDropIn(path, std::string(document.status().message()));
-    LayFile(*document, path, merged_);
+    LayDocument(*document, {ConfigSource::kFile, path}, merged_);
     CompareTimes(path);
   }
 
@@ -315,6 +358,7 @@ class Reader {
 
   const base::FileTree& root_;
   const KubeletConfigOptions& options_;
+  std::optional<YamlValue> configz_;
   std::optional<KubeletProcess> process_;
   KubeletFlags flags_;
   MergedConfig merged_;

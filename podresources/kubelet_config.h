@@ -24,6 +24,7 @@ enum class ConfigSource {
   kCommandLine,  // a flag, which overrides the file
   kState,        // cpu_manager_state, memory_manager_state
   kConfigz,      // the running kubelet's own word
+  kNode,         // the Node object, which the kubelet writes
 };
 
 template <class T>
@@ -69,13 +70,16 @@ struct KubeletConfig {
 };
 
 struct KubeletConfigOptions {
-  std::optional<std::string> config_file;  // in `root`; nullopt: what the running kubelet names
+  std::optional<std::string> config_file =
+      {};                                   // in `root`; nullopt: what the running kubelet names
+  std::optional<std::string> configz = {};  // what the running kubelet answers at /configz
 };
 
 // Reads what the running kubelet was started with (proc/<pid>/cmdline), its configuration file and
-// drop-in directory. Nothing found is not an error: every value stays unknown, and a diagnostic
-// says where was looked. Errors only for a file that was asked for and cannot be read or
-// understood.
+// drop-in directory; or, where it is given, takes the kubelet's own word instead of these three,
+// which is whole and of this run, whatever the files say by now. Nothing found is not an error:
+// every value stays unknown, and a diagnostic says where was looked. Errors only for a file that
+// was asked for and cannot be read or understood.
 absl::StatusOr<KubeletConfig> ReadKubeletConfig(const base::FileTree& root,
                                                 const KubeletConfigOptions& options);
 

@@ -199,13 +199,14 @@ absl::StatusOr<std::int64_t> ParseThreshold(std::string_view text) {
 
 }  // namespace
 
-void LayFile(const YamlValue& document, const std::string& path, MergedConfig& merged) {
+void LayDocument(const YamlValue& document, const MergedConfig::Origin& origin,
+                 MergedConfig& merged) {
   MergePatch(merged.tree, document);
   for (const auto& [field, value] : document.map) {
     if (value.kind == Kind::kNull) {
       merged.origins.erase(field);
     } else {
-      merged.origins[field] = {ConfigSource::kFile, path};
+      merged.origins[field] = origin;
     }
   }
 }

@@ -20,7 +20,8 @@ struct MergedConfig {
   bool whole = false;  // nothing is missing: a field that is not set has the kubelet's default
 };
 
-void LayFile(const YamlValue& document, const std::string& path, MergedConfig& merged);
+void LayDocument(const YamlValue& document, const MergedConfig::Origin& origin,
+                 MergedConfig& merged);
 void LayFlags(const KubeletFlags& flags, MergedConfig& merged);
 // To call between the file and the drop-ins: evictionHard is the one default that is put in there.
 void LayEvictionDefault(MergedConfig& merged);

@@ -20,9 +20,9 @@ podresources::KubeletConfig Read(const std::string& cmdline, const std::string& 
   MergedConfig merged;
   merged.whole = true;
   if (const auto document = ParseYaml(yaml); document.ok()) {
-    LayFile(*document, "file", merged);
+    LayDocument(*document, {ConfigSource::kFile, "file"}, merged);
     LayEvictionDefault(merged);
-    LayFile(*document, "drop-in", merged);
+    LayDocument(*document, {ConfigSource::kFile, "drop-in"}, merged);
   }
   const auto process = RecognizeKubelet(SplitCommandLine(cmdline));
   if (process) LayFlags(ParseKubeletFlags(process->arguments), merged);

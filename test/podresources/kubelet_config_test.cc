@@ -367,6 +367,68 @@ TEST_F(KubeletConfigTest, InsideK3sHasNoDefaultsBecauseFlagsAreHidden) {
   EXPECT_THAT(config.diagnostics, HasCode("KubeletEmbedded"));
 }
 
+// Cut down from what a kubelet 1.37 answers.
+constexpr char kConfigz[] =
+    R"({"kubeletconfig":{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1",)"
+    R"("enableServer":true,"syncFrequency":"1m0s","cpuManagerPolicy":"static",)"
+    R"("cpuManagerPolicyOptions":{"full-pcpus-only":"true"},"memoryManagerPolicy":"Static",)"
+    R"("topologyManagerPolicy":"restricted","topologyManagerScope":"pod",)"
+    R"("evictionHard":{"imagefs.available":"15%","memory.available":"100Mi"},)"
+    R"("featureGates":{"CPUManagerPolicyAlphaOptions":true},"kubeReserved":{"memory":"1Gi"},)"
+    R"("reservedSystemCPUs":"0,4","reservedMemory":[{"numaNode":0,"limits":{"memory":"1124Mi"}}]}})";
+
+TEST_F(KubeletConfigTest, IsWhatTheRunningKubeletSaysWhateverFilesAndFlagsSay) {
+  RunProcess("/usr/bin/kubelet --config=/etc/k.yaml --cpu-manager-policy=none", 1000);  // older
+  tree_.Put("etc/k.yaml",
+            kHeader + "topologyManagerPolicy: none\ntopologyManagerScope: container\n");
+  const KubeletConfig config = Read({.configz = kConfigz});
+  const auto configz = ConfigSource::kConfigz;
+  EXPECT_EQ(config.topology_policy, From<std::string>("restricted", configz, "configz"));
+  EXPECT_EQ(config.topology_scope, From<std::string>("pod", configz, "configz"));
+  EXPECT_EQ(config.cpu_policy, From<std::string>("static", configz, "configz"));
+  EXPECT_THAT(*config.cpu_options.value, ElementsAre(Pair("full-pcpus-only", "true")));
+  EXPECT_EQ(config.memory_policy, From<std::string>("Static", configz, "configz"));
+  EXPECT_EQ(config.reserved_cpus.value, (base::CpuSet{0, 4}));
+  EXPECT_EQ(config.reserved_memory_bytes.value, std::int64_t{1124} << 20);
+  EXPECT_THAT(*config.feature_gates.value,
+              ElementsAre(Pair("CPUManagerPolicyAlphaOptions", "true")));
+  EXPECT_EQ(config.pid, 42);
+  EXPECT_THAT(config.diagnostics, IsEmpty());  // also none that the file is newer
+  EXPECT_THAT(config.looked_at, IsEmpty());
+}
+
+TEST_F(KubeletConfigTest, TakesWhatConfigzLeavesOutForTheDefault) {
+  RunKubelet("--config=/etc/k.yaml");
+  tree_.Put("etc/k.yaml",
+            kHeader + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: 16}\n");
+  const KubeletConfig config =
+      Read({.configz = R"({"kubeletconfig":{"cpuManagerPolicy":"none"}})"});
+  EXPECT_EQ(config.topology_policy, Default("none"));
+  EXPECT_THAT(*config.topology_options.value, IsEmpty());
+  EXPECT_EQ(config.reserved_memory_bytes.value, 0);
+}
+
+TEST_F(KubeletConfigTest, OfAK3sThatSaysItselfIsKnownWhole) {
+  RunProcess("/usr/local/bin/k3s server");
+  const KubeletConfig config = Read({.configz = kConfigz});
+  EXPECT_EQ(config.topology_policy.value, "restricted");
+  EXPECT_THAT(config.diagnostics, IsEmpty());
+}
+
+TEST_F(KubeletConfigTest, FallsBackToTheFileWhereConfigzCannotBeUsed) {
+  RunKubelet("--config=/etc/k.yaml");
+  tree_.Put("etc/k.yaml", kHeader + "topologyManagerPolicy: restricted\n");
+  for (const char* configz :
+       {"", "<html>", "{", "{}", R"({"kubeletconfig":{}})", R"({"kubeletconfig":"no"})",
+        R"({"kubeletconfig":{"apiVersion":"kubescheduler.config.k8s.io/v1"}})"}) {
+    const KubeletConfig config = Read({.configz = configz});
+    EXPECT_EQ(config.topology_policy,
+              From<std::string>("restricted", ConfigSource::kFile, "/etc/k.yaml"))
+        << configz;
+    EXPECT_THAT(config.diagnostics, HasCode("ConfigzInvalid")) << configz;
+  }
+}
+
 TEST(ParseYaml, BoundsAliasesThatGrowOrHoldThemselves) {
   std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 9; ++i) {
