@@ -21,6 +21,7 @@ struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
   void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
 };
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
@@ -57,6 +58,7 @@ absl::Status Trust(SSL_CTX* context, const std::string& pem) {
     ++found;
   }
   if (found == 0) return Wrong("the certificate authority");
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
   ERR_clear_error();  // "no start line" is how the end is told
   return absl::OkStatus();
 }
@@ -81,6 +83,31 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   return absl::OkStatus();
 }
 
+// As text; "" if it is neither a DNS name nor an address.
+std::string NameIn(const GENERAL_NAME& name) {
+  if (name.type != GEN_DNS && name.type != GEN_IPADD) return "";
+  const ASN1_STRING* value = name.type == GEN_DNS ? name.d.dNSName : name.d.iPAddress;
+  const unsigned char* bytes = ASN1_STRING_get0_data(value);
+  const int length = ASN1_STRING_length(value);
+  if (name.type == GEN_DNS) return {bytes, bytes + length};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (length != 4 && length != 16) return "";
+  inet_ntop(length == 4 ? AF_INET : AF_INET6, bytes, text.data(), text.size());
+  return text.data();
+}
+
+std::string FirstName(X509* certificate) {
+  const Owned<GENERAL_NAMES> names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  std::string address;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME& name = *sk_GENERAL_NAME_value(names.get(), i);
+    if (name.type == GEN_DNS) return NameIn(name);
+    if (address.empty()) address = NameIn(name);
+  }
+  return address;
+}
+
 bool IsAddress(const std::string& host) {
   std::array<unsigned char, 16> bytes{};
   return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
@@ -88,6 +115,22 @@ bool IsAddress(const std::string& host) {
 }
 
 }  // namespace
+
+absl::StatusOr<ServerCertificate> ReadServerCertificate(const std::string& pem) {
+  const Owned<BIO> text = Text(pem);
+  const Owned<X509> certificate = NextCertificate(text.get());
+  if (!certificate) return Wrong("the server's certificate");
+  ServerCertificate server{.name = FirstName(certificate.get())};
+  if (server.name.empty()) {
+    return absl::InvalidArgumentError("the server's certificate is for no name and no address");
+  }
+  const Owned<BIO> copy(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(copy.get(), certificate.get());
+  char* bytes = nullptr;
+  const long length = BIO_get_mem_data(copy.get(), &bytes);
+  server.pem.assign(bytes, static_cast<std::size_t>(length));
+  return server;
+}
 
 absl::StatusOr<ssl_ctx_st*> MakeTlsContext(const TlsIdentity& identity) {
   Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));

@@ -17,7 +17,20 @@ struct TlsIdentity {
   bool operator==(const TlsIdentity&) const = default;
 };
 
-// TLS 1.2 or newer. The caller owns what is returned. Errors say which of the three is no PEM, or
+// A server's own certificate, from where it keeps it: whoever trusts nothing else talks to whoever
+// has its key.
+struct ServerCertificate {
+  std::string pem = {};   // this one alone
+  std::string name = {};  // what it is for: its first DNS name, else its first address
+  bool operator==(const ServerCertificate&) const = default;
+};
+
+// The first certificate of a PEM text, which may have others and a key behind it. InvalidArgument:
+// there is none, or it is for no name.
+absl::StatusOr<ServerCertificate> ReadServerCertificate(const std::string& pem);
+
+// TLS 1.2 or newer. Each certificate of `authority_pem` is trusted by itself, as in Go, whoever
+// signed it. The caller owns what is returned. Errors say which of the three is no PEM, or
 // that certificate and key are no pair.
 absl::StatusOr<ssl_ctx_st*> MakeTlsContext(const TlsIdentity& identity);
 

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "kube/tls.h"
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/support/status.h"
@@ -124,6 +125,35 @@ TEST_F(HttpTransport, TakesTheNameThatItIsToldInsteadOfTheHosts) {
   Config config = Trusting(server);
   config.tls_server_name = "kube.test";
   EXPECT_OK(Get(*To(config)));
+}
+
+TEST_F(HttpTransport, TrustsAServersOwnCertificateByItselfAndNoOtherOfItsSigner) {
+  ScriptedServer server(tls_);
+  server.Then(Reply(200, "hello"));
+  ASSERT_OK_AND_ASSIGN(const ServerCertificate own,
+                       ReadServerCertificate(tls_.own.certificate_pem + tls_.own.key_pem));
+  EXPECT_EQ(own.name, "kube.test");
+  EXPECT_THAT(own.pem, testing::Not(HasSubstr("PRIVATE")));
+  const Config config{.server = server.url(), .certificate_authority = {.text = own.pem}};
+  EXPECT_OK(Get(*To(config)));
+  ScriptedServer sibling({{.own = authority_.Issue("sibling", "IP:127.0.0.1")}});
+  EXPECT_THAT(Get(*To({.server = sibling.url(), .certificate_authority = {.text = own.pem}})),
+              StatusIs(kUnavailable, HasSubstr("not trusted")));
+}
+
+TEST(ReadServerCertificate, SaysWhatItIsFor) {
+  const test::Authority authority;
+  const auto name_of = [&](const std::string& names) {
+    return ReadServerCertificate(authority.Issue("x", names).certificate_pem)->name;
+  };
+  EXPECT_EQ(name_of("DNS:gpu-7"), "gpu-7");
+  EXPECT_EQ(name_of("IP:10.0.0.7,DNS:gpu-7"), "gpu-7");
+  EXPECT_EQ(name_of("IP:10.0.0.7"), "10.0.0.7");
+  EXPECT_EQ(name_of("IP:fd00::7"), "fd00::7");
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(ReadServerCertificate(authority.Issue("x", "").certificate_pem),
+              StatusIs(kInvalid, HasSubstr("for no name")));
+  EXPECT_THAT(ReadServerCertificate("no certificate"), StatusIs(kInvalid, HasSubstr("no start line")));
 }
 
 TEST_F(HttpTransport, TrustsAnyServerWhereToldTo) {
