@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/kubelet_run.h"
 #include "agent/notice.h"
 #include "agent/sources.h"
 #include "base/clock.h"
@@ -19,13 +20,6 @@ namespace agent {
 struct ReaderOptions {
   podresources::ConnectOptions connect;
   int readings = 1;  // of the kubelet in one look, see AskKubelet
-};
-
-// One run of the kubelet. Empty parts are not known.
-struct KubeletRun {
-  std::string process;  // pid and start; "" if /proc does not show it
-  std::string socket;   // which socket file; "" if there is none
-  bool operator==(const KubeletRun&) const = default;
 };
 
 // What a look has found.
