@@ -115,13 +115,18 @@ Reader::Reader(Sources sources, ReaderOptions options, base::Clock& clock)
   facts_.agent_version = kVersion;
 }
 
+// The kubelet is asked for its configuration first: it may answer while the rest is read.
 absl::Status Reader::Start() {
-  if (sources_.files) hardware_fingerprint_ = hwinfo::FingerprintHardware(*sources_.files);
+  if (sources_.files) {
+    RETURN_IF_ERROR(ReadConfig());
+    TakeConfigz(configured_run_, {});
+    hardware_fingerprint_ = hwinfo::FingerprintHardware(*sources_.files);
+  }
   ASSIGN_OR_RETURN(facts_.topology, hwinfo::Read(sources_.hardware));
   hardware_checked_ = hardware_read_ = clock_.Steady();
   if (sources_.files) {
-    RETURN_IF_ERROR(ReadConfig());
     ReadCgroups();
+    AwaitConfigz();
   }
   Look look;
   AskKubelet(look);
@@ -192,8 +197,13 @@ void Reader::ResolveDevices() {
 // The kubelet's configuration.
 
 absl::Status Reader::ReadConfig() {
-  const podresources::KubeletConfigOptions options = {.config_file = sources_.kubelet_config};
+  podresources::KubeletConfigOptions options = {.config_file = sources_.kubelet_config};
+  if (configz_ != nullptr && configz_->ok()) options.configz = **configz_;
   ASSIGN_OR_RETURN(facts_.config, podresources::ReadKubeletConfig(*sources_.files, options));
+  if (configz_ != nullptr && !configz_->ok()) {
+    NoteUnreadable("ConfigzUnreadable", configz_->status(), facts_.config.diagnostics);
+  }
+  TakeVersion();
   config_checked_ = clock_.Steady();
   config_fingerprint_ = FingerprintConfig();
   configured_run_ = CurrentRun();
@@ -203,17 +213,46 @@ absl::Status Reader::ReadConfig() {
 void Reader::FollowConfig(const Hints& hints, Look& look) {
   const KubeletRun run = CurrentRun();
   const bool restarted = run != configured_run_;
+  const bool told = TakeConfigz(run, {});
   const bool check = IsDue(config_checked_, kCheapInterval) || hints.config || hints.anything;
-  if (!restarted && (!check || FingerprintConfig() == config_fingerprint_)) return;
+  look.changed = TakeVersion() || look.changed;
+  const bool same_files = !check || FingerprintConfig() == config_fingerprint_;
+  if (!restarted && !told && same_files) return;
   const podresources::KubeletConfig before = facts_.config;
   if (const absl::Status status = ReadConfig(); !status.ok()) {
     NoteUnreadable("KubeletConfigUnreadable", status, facts_.config.diagnostics);
     configured_run_ = run;
     config_fingerprint_ = FingerprintConfig();
-  } else if (!restarted && !run.process.empty()) {
+  } else if (!restarted && !run.process.empty() && !(told && configz_->ok())) {
     KeepValues(before, facts_.config);
   }
   look.changed = look.changed || facts_.config != before;
+}
+
+// Whether the kubelet of this run has given an answer that it had not given before.
+bool Reader::TakeConfigz(const KubeletRun& run, std::chrono::milliseconds patience) {
+  if (!options_.configz) return false;
+  auto answer = options_.configz(run, patience);
+  const bool is_new = answer != nullptr && answer != configz_;
+  configz_ = std::move(answer);
+  return is_new;
+}
+
+// So that the first observation has the policies in force rather than those of files.
+void Reader::AwaitConfigz() {
+  TakeConfigz(configured_run_, kFirstPatience);
+  if (configz_ == nullptr) return;
+  if (const absl::Status status = ReadConfig(); !status.ok()) {
+    NoteUnreadable("KubeletConfigUnreadable", status, facts_.config.diagnostics);
+  }
+}
+
+// The kubelet says which version it is in the Node object alone.
+bool Reader::TakeVersion() {
+  const std::string version = options_.kubelet_version ? options_.kubelet_version() : "";
+  if (version.empty() || facts_.config.version.value == version) return false;
+  facts_.config.version = {version, podresources::ConfigSource::kNode, "Node"};
+  return true;
 }
 
 std::string Reader::FingerprintConfig() const {

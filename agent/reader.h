@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,9 +18,18 @@
 
 namespace agent {
 
+// What the running kubelet says is its configuration, or why that is not known; nullptr: not
+// answered yet. Waits for an answer as long as `patience` (configz.h).
+using AskConfigz = std::function<std::shared_ptr<const absl::StatusOr<std::string>>(
+    const KubeletRun& run, std::chrono::milliseconds patience)>;
+
 struct ReaderOptions {
-  podresources::ConnectOptions connect;
+  podresources::ConnectOptions connect = {};
   int readings = 1;  // of the kubelet in one look, see AskKubelet
+  // Where there is an API server to ask. Called at each look; each of them says with a hint
+  // (Notice::Poke) that it has something else to say.
+  AskConfigz configz = nullptr;                            // none: files are read
+  std::function<std::string()> kubelet_version = nullptr;  // "" unknown
 };
 
 // What a look has found.
@@ -33,8 +43,9 @@ struct Look {
 //   hardware       if cheap facts about it changed, which are looked at once a second; if the
 //   kubelet
 //                  has a device that it had not before; and every 5 minutes
-//   configuration  if its files changed or the kubelet is another run. While one kubelet runs, the
-//                  values that it started with stay in force, whatever its files say by now
+//   configuration  if its files changed, the kubelet is another run, or it has said itself what it
+//                  is. While one kubelet runs, the values that it started with stay in force,
+//                  whatever its files say by now
 //   state files    if one of them is another file than before
 //   cgroups        if a hint says so, if the kubelet's answer changed, and every 30 s
 // One thread.
@@ -43,6 +54,8 @@ class Reader {
   static constexpr std::chrono::minutes kHardwareInterval{5};
   static constexpr std::chrono::seconds kCgroupInterval{30};
   static constexpr std::chrono::seconds kCheapInterval{1};
+  // How long the first look waits for the kubelet's own word on its configuration.
+  static constexpr std::chrono::milliseconds kFirstPatience{300};
 
   Reader(Sources sources, ReaderOptions options, base::Clock& clock);
 
@@ -63,6 +76,9 @@ class Reader {
 
  private:
   absl::Status ReadConfig();
+  void AwaitConfigz();
+  bool TakeConfigz(const KubeletRun& run, std::chrono::milliseconds patience);
+  bool TakeVersion();
   void FollowConfig(const Hints& hints, Look& look);
   void FollowHardware(const Hints& hints, bool new_devices, Look& look);
   void FollowCgroups(const Hints& hints, Look& look);
@@ -82,7 +98,8 @@ class Reader {
   std::unique_ptr<podresources::Client> client_;
   podresources::KubeletState state_;  // the files as last parsed
   KubeletRun run_;
-  KubeletRun configured_run_;  // the one that facts_.config is of
+  KubeletRun configured_run_;                                   // the one that facts_.config is of
+  std::shared_ptr<const absl::StatusOr<std::string>> configz_;  // its own word, if it has given it
   std::string config_fingerprint_;
   std::string hardware_fingerprint_;
   std::set<std::string> known_devices_;

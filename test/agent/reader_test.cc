@@ -1,0 +1,156 @@
+// What the reader makes of those who are asked besides the kubelet's socket and files.
+#include "agent/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "test/agent/fake_node.h"
+#include "test/fakes/clock.h"
+#include "test/support/status.h"
+
+namespace agent {
+namespace {
+
+using podresources::ConfigSource;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::Field;
+using testing::Not;
+
+constexpr Hints kPoked{.anything = true};
+
+auto HasCode(const std::string& code) { return Contains(Field(&base::Diagnostic::code, code)); }
+
+std::string Configz(const std::string& policy) {
+  return R"({"kubeletconfig":{"cpuManagerPolicy":"static","topologyManagerPolicy":")" + policy +
+         R"("}})";
+}
+
+// A node whose configuration file says best-effort, and a kubelet that says what `Says` was told.
+class ReaderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    node_.WriteAll();
+    node_.StartKubelet();
+  }
+  void Says(absl::StatusOr<std::string> answer) {
+    answer_ = std::make_shared<const absl::StatusOr<std::string>>(std::move(answer));
+  }
+  void Start() {
+    reader_ = std::make_unique<Reader>(
+        node_.sources(),
+        ReaderOptions{.connect = {.deadline = milliseconds(2000), .attempts = 1},
+                      .configz =
+                          [this](const KubeletRun& run, milliseconds patience) {
+                            if (run != asked_) answer_ = std::exchange(at_next_run_, nullptr);
+                            asked_ = run;
+                            longest_patience_ = std::max(longest_patience_, patience);
+                            return answer_;
+                          },
+                      .kubelet_version = [this] { return version_; }},
+        clock_);
+    ASSERT_OK(reader_->Start());
+  }
+  bool Look() { return reader_->Again(kPoked).changed; }
+  const podresources::KubeletConfig& config() { return reader_->facts().config; }
+  std::string Policy() { return config().topology_policy.value.value_or("unknown"); }
+
+  test::FakeNode node_;
+  test::FakeClock clock_;
+  std::shared_ptr<const absl::StatusOr<std::string>> answer_;
+  std::shared_ptr<const absl::StatusOr<std::string>> at_next_run_;
+  KubeletRun asked_;
+  milliseconds longest_patience_{0};
+  std::string version_;
+  std::unique_ptr<Reader> reader_;
+};
+
+TEST_F(ReaderTest, TakesTheKubeletsOwnWordOnItsConfigurationIfItComesInTime) {
+  at_next_run_ = std::make_shared<const absl::StatusOr<std::string>>(Configz("restricted"));
+  Start();
+  EXPECT_EQ(Policy(), "restricted");
+  EXPECT_EQ(config().topology_policy.source, ConfigSource::kConfigz);
+  EXPECT_EQ(longest_patience_, milliseconds(300));
+}
+
+TEST_F(ReaderTest, GoesByTheFileUntilTheKubeletHasAnswered) {
+  Start();
+  EXPECT_EQ(Policy(), "best-effort");
+  EXPECT_FALSE(Look());
+  Says(Configz("restricted"));
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(Policy(), "restricted");
+  EXPECT_FALSE(Look());
+}
+
+TEST_F(ReaderTest, GoesByTheFileAndSaysSoIfTheKubeletCannotBeAsked) {
+  Start();
+  Says(absl::PermissionDeniedError("missing permission: get nodes/configz"));
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(Policy(), "best-effort");
+  EXPECT_THAT(config().diagnostics, HasCode("ConfigzUnreadable"));
+  Says(Configz("restricted"));
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(Policy(), "restricted");
+  EXPECT_THAT(config().diagnostics, Not(HasCode("ConfigzUnreadable")));
+}
+
+TEST_F(ReaderTest, DoesNotMindAFileThatIsNewerThanTheKubeletsAnswer) {
+  Start();
+  Says(Configz("restricted"));
+  Look();
+  node_.tree().Put("var/lib/kubelet/config.yaml",
+                   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+                   "topologyManagerPolicy: none\n");
+  clock_.Advance(seconds(2));
+  EXPECT_FALSE(Look());
+  EXPECT_EQ(Policy(), "restricted");
+}
+
+TEST_F(ReaderTest, KeepsTheValuesOfTheRunThroughAChangedFileAndAnotherRefusal) {
+  Start();
+  Says(absl::UnavailableError("no connection"));
+  Look();
+  node_.tree().Put("var/lib/kubelet/config.yaml",
+                   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+                   "topologyManagerPolicy: none\n");
+  clock_.Advance(seconds(2));
+  Look();
+  Says(absl::UnavailableError("still no connection"));
+  Look();
+  EXPECT_EQ(Policy(), "best-effort");
+}
+
+TEST_F(ReaderTest, ForgetsTheAnswerOfAKubeletThatWasRestarted) {
+  Start();
+  Says(Configz("restricted"));
+  Look();
+  node_.StopKubelet();
+  node_.StartKubelet();
+  Look();
+  EXPECT_EQ(Policy(), "best-effort");
+  Look();
+  Says(Configz("single-numa-node"));
+  Look();
+  EXPECT_EQ(Policy(), "single-numa-node");
+}
+
+TEST_F(ReaderTest, KnowsTheKubeletsVersionOnceTheNodeSaysIt) {
+  Start();
+  EXPECT_EQ(config().version.value, std::nullopt);
+  version_ = "v1.37.2";
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(config().version.value, "v1.37.2");
+  EXPECT_FALSE(Look());
+  Says(Configz("restricted"));
+  Look();
+  EXPECT_EQ(config().version.value, "v1.37.2");
+}
+
+}  // namespace
+}  // namespace agent
