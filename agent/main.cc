@@ -1,4 +1,4 @@
-// plumbline-agent: reads one node and shows what it would publish.
+// plumbline-agent: publishes one node, or shows once what it would publish.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include "agent/options.h"
 #include "agent/picture.h"
 #include "agent/reader.h"
+#include "agent/serve.h"
 #include "agent/sources.h"
 #include "agent/verdict.h"
 #include "base/terminal.h"
@@ -65,6 +66,17 @@ std::string Render(const agent::Options& options, const placement::Facts& facts,
   return "";
 }
 
+kube::Environment WholeEnvironment() {
+  kube::Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
 int DryRun(const agent::Options& options) {
   absl::StatusOr<agent::Sources> sources = agent::OpenSources(options);
   if (!sources.ok()) return Leave(agent::JudgeFailure(sources.status()));
@@ -102,5 +114,6 @@ int main(int argc, char** argv) {
     return base::Print(line.out) ? line.exit_code : agent::kExitPassing;
   }
   StartLog(line.options->log_level);
-  return DryRun(*line.options);
+  if (line.options->dry_run) return DryRun(*line.options);
+  return agent::Serve(*line.options, WholeEnvironment());
 }

@@ -20,7 +20,7 @@ namespace agent {
 
 // What the running kubelet says is its configuration, or why that is not known; nullptr: not
 // answered yet. Waits for an answer as long as `patience` (configz.h).
-using AskConfigz = std::function<std::shared_ptr<const absl::StatusOr<std::string>>(
+using ConfigzOf = std::function<std::shared_ptr<const absl::StatusOr<std::string>>(
     const KubeletRun& run, std::chrono::milliseconds patience)>;
 
 struct ReaderOptions {
@@ -28,7 +28,7 @@ struct ReaderOptions {
   int readings = 1;  // of the kubelet in one look, see AskKubelet
   // Where there is an API server to ask. Called at each look; each of them says with a hint
   // (Notice::Poke) that it has something else to say.
-  AskConfigz configz = nullptr;                            // none: files are read
+  ConfigzOf configz = nullptr;                             // none: files are read
   std::function<std::string()> kubelet_version = nullptr;  // "" unknown
 };
 

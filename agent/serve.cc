@@ -1,0 +1,187 @@
+#include "agent/serve.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "agent/api_publisher.h"
+#include "agent/configz.h"
+#include "agent/heartbeat.h"
+#include "agent/http.h"
+#include "agent/loop.h"
+#include "agent/notice.h"
+#include "agent/placement_writer.h"
+#include "agent/reader.h"
+#include "agent/sources.h"
+#include "agent/this_node.h"
+#include "agent/version.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "base/terminal.h"
+#include "base/text_layout.h"
+#include "kube/backoff.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "kube/http_transport.h"
+
+namespace agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr char kDefaultNamespace[] = "plumbline-system";
+
+// Blocked in every thread, so that it is one alone that waits for them.
+sigset_t HoldSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+absl::StatusOr<kube::Config> FindApiServer(const PublishOptions& options,
+                                           const kube::Environment& environment) {
+  if (options.kubeconfig) {
+    return kube::LoadKubeconfig({*options.kubeconfig}, "", kube::Caller::kDaemon, environment);
+  }
+  absl::StatusOr<kube::Config> config = kube::InClusterConfig(environment, kServiceAccount);
+  if (absl::IsNotFound(config.status())) {
+    return absl::NotFoundError(std::string(config.status().message()) +
+                               ": give --kubeconfig, or --dry-run to look once");
+  }
+  return config;
+}
+
+// The host's files, without which there is nothing to watch.
+absl::StatusOr<Sources> OpenHost(const Options& options) {
+  absl::StatusOr<Sources> sources = OpenSources(options);
+  if (sources.ok() && !sources->files) {
+    return absl::InvalidArgumentError(
+        "--topology-xml: a recorded machine is published only with --root, or shown with "
+        "--dry-run");
+  }
+  return sources;
+}
+
+// Until the API server has said what is published, nothing is: its revision is to be gone on from.
+std::optional<placement::NodePlacement> AwaitPublished(kube::Client& client,
+                                                       const std::string& node_name,
+                                                       base::Clock& clock, Health& health,
+                                                       const std::stop_token& stop) {
+  kube::Backoff pauses(milliseconds(200), seconds(10), kube::SystemRandom());
+  for (;;) {
+    auto published = ReadPublished(client, node_name, stop);
+    if (published.ok()) return *std::move(published);
+    spdlog::warn("event=published_unknown error={}",
+                 base::OneLine(std::string(published.status().message())));
+    health.Stepped(clock.Steady());
+    if (!clock.Wait(pauses.Next(), stop)) return std::nullopt;
+  }
+}
+
+// Which account's namespace, for the Lease.
+std::string NamespaceOf(const PublishOptions& options, const kube::Config& config) {
+  if (!options.name_space.empty()) return options.name_space;
+  const bool in_pod = !options.kubeconfig && !config.default_namespace.empty();
+  return in_pod ? config.default_namespace : kDefaultNamespace;
+}
+
+HttpOptions ToHttpOptions(const PublishOptions& options) {
+  return {.address = options.metrics_address,
+          .port = *options.metrics_port,
+          .certificate = options.tls_certificate,
+          .key = options.tls_key};
+}
+
+// Runs `loop` on a thread of its own until a signal comes.
+template <class Loop>
+void UntilSignal(const sigset_t& signals, Notice& notice, Loop loop) {
+  std::jthread thread(std::move(loop));
+  int signal = 0;
+  sigwait(&signals, &signal);
+  spdlog::info("event=stopping signal={}", signal);
+  thread.request_stop();
+  notice.Poke();
+}
+
+absl::Status Publish(const Options& options, const kube::Environment& environment,
+                     const sigset_t& signals) {
+  base::SystemClock clock;
+  ASSIGN_OR_RETURN(const kube::Config config, FindApiServer(options.publish, environment));
+  ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
+                   kube::MakeTransport(config, clock,
+                                       {.user_agent = std::string("plumbline-agent/") + kVersion}));
+  ASSIGN_OR_RETURN(Sources sources, OpenHost(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Notice> notice, Notice::Open(*sources.files));
+  const auto poke = [&notice = *notice] { notice.Poke(); };
+
+  Metrics metrics;
+  Health health(clock.Steady());
+  std::unique_ptr<HttpServer> http;
+  if (options.publish.metrics_port) {
+    ASSIGN_OR_RETURN(http, ServeHttp(ToHttpOptions(options.publish), metrics, health, clock));
+    spdlog::info("event=serving port={}", http->port());
+  }
+
+  kube::Client client(*transport, clock, ApiPublisher::ForClient());
+  const std::string& node_name = options.node_name;
+  ThisNode node(client, node_name, poke);
+  const auto node_uid = [&node] { return node.uid(); };
+  Configz configz([&node](const std::stop_token& stop) { return node.Await(stop); }, *sources.files,
+                  clock, {.credentials = config}, poke);
+  Reader reader(std::move(sources),
+                {.configz = [&configz](const KubeletRun& run,
+                                       milliseconds patience) { return configz.Of(run, patience); },
+                 .kubelet_version = [&node] { return node.kubelet_version(); }},
+                clock);
+  RETURN_IF_ERROR(reader.Start());
+  Heartbeat heartbeat(client, clock, metrics, health,
+                      {.node_name = node_name,
+                       .namespace_name = NamespaceOf(options.publish, config),
+                       .node_uid = node_uid,
+                       .random = kube::SystemRandom()});
+  const std::jthread beats([&heartbeat](const std::stop_token& stop) { heartbeat.Run(stop); });
+  spdlog::info("event=started version={} node={} server={}", kVersion, base::OneLine(node_name),
+               config.server);
+
+  UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
+    const auto published = AwaitPublished(client, node_name, clock, health, stop);
+    ApiPublisher publisher(client, clock, metrics,
+                           {.node_name = node_name,
+                            .nrt = options.publish.nrt,
+                            .node_uid = node_uid,
+                            .poke = poke,
+                            .stop = stop,
+                            .published = published});
+    Loop loop(reader, publisher, clock, metrics, health,
+              {.poll_interval = options.publish.poll_interval,
+               .published = published,
+               .capacity = [&node] { return node.capacity(); },
+               .random = kube::SystemRandom()});
+    Run(loop, reader, *notice, stop);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Serve(const Options& options, const kube::Environment& environment) {
+  const sigset_t signals = HoldSignals();
+  const absl::Status status = Publish(options, environment, signals);
+  if (status.ok()) return kExitOk;
+  base::Tell("plumbline-agent: " + base::OneLine(std::string(status.message())));
+  return kExitWrongInput;
+}
+
+}  // namespace agent
