@@ -45,6 +45,7 @@ AppliedObject::AppliedObject(ApiAccess& api, kube::Resource resource)
   options.selection = {.resource = name_.resource,
                        .field_selector = "metadata.name=" + name_.name,
                        .metadata_only = true};
+  options.refused_pause = kNotWatchedFor;
   watch_ = std::make_unique<kube::Watch>(api_.client, std::move(options),
                                          [this](const WatchEvent& event) { Heard(event); });
 }

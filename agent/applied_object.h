@@ -40,6 +40,9 @@ class AppliedObject {
   // How long what the definition did not declare is left out before all is tried again.
   static constexpr std::chrono::hours kLeftOutFor{1};
 
+  // How long after a refusal (a missing permission, a missing kind) it is watched again.
+  static constexpr std::chrono::minutes kNotWatchedFor{1};
+
   using Seen = std::shared_ptr<const kube::Metadata>;  // nullptr: there is no such object
 
   // `api` outlives it.
