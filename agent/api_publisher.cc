@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "base/text_layout.h"
 
 namespace agent {
@@ -46,7 +47,8 @@ ApiPublisher::ApiPublisher(kube::Client& client, base::Clock& clock, Metrics& me
            .stop = options.stop},
       owner_(options.node_uid),
       nrt_(api_, options.nrt, NrtPublished(options.published)),
-      placement_(api_) {}
+      placement_(api_),
+      written_(options.written) {}
 
 absl::Status ApiPublisher::Publish(const Publication& publication) {
   const std::optional<std::string> node_uid = owner_.Now();
@@ -79,7 +81,9 @@ absl::Status ApiPublisher::WriteNrt(const Publication& publication, const std::s
 absl::Status ApiPublisher::WritePlacement(const Publication& publication,
                                           const std::string& node_uid) {
   if (!publication.changed.placement) return absl::OkStatus();
-  return placement_.Write(publication.content.placement, node_uid);
+  RETURN_IF_ERROR(placement_.Write(publication.content.placement, node_uid));
+  written_(publication);
+  return absl::OkStatus();
 }
 
 std::vector<Condition> ApiPublisher::Conditions() const {

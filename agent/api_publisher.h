@@ -23,6 +23,8 @@ struct ApiPublisherOptions {
   // Wakes the loop: something has to be written again, or a condition is another. Called on any
   // thread.
   std::function<void()> poke = [] {};
+  // What was written of NodePlacement. Called on the loop's thread, which it must not delay.
+  std::function<void(const Publication&)> written = [](const Publication&) {};
   std::stop_token stop = {};                               // ends what is being asked
   std::optional<placement::NodePlacement> published = {};  // by a former process
 };
@@ -63,6 +65,7 @@ class ApiPublisher : public Publisher {
   mutable NodeOwner owner_;
   NrtWriter nrt_;
   PlacementWriter placement_;
+  const std::function<void(const Publication&)> written_;
   bool knows_nrt_ = false;        // the last content had one
   bool placement_waits_ = false;  // the other one took the time of the last publication
   std::vector<placement::Condition> told_;

@@ -147,6 +147,12 @@ class Metrics::Families {
                                            .Help("How long a look at the node takes.")
                                            .Register(registry)
                                            .Add({}, kSeconds);
+  prometheus::Counter& dropped_events =
+      prometheus::BuildCounter()
+          .Name("plumbline_events_dropped_total")
+          .Help("Events about pods that could not be created, or were too many at once.")
+          .Register(registry)
+          .Add({});
   prometheus::Histogram& publication =
       prometheus::BuildHistogram()
           .Name("plumbline_publish_duration_seconds")
@@ -199,6 +205,8 @@ void Metrics::Wrote(std::string_view object, std::string_view result) {
   families_->writes.Add({{"object", std::string(object)}, {"result", std::string(result)}})
       .Increment();
 }
+
+void Metrics::DroppedEvent() { families_->dropped_events.Increment(); }
 
 std::string Metrics::Text() const {
   std::shared_ptr<const Observation> last;

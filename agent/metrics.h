@@ -26,6 +26,8 @@ class Metrics {
   void Published(const absl::Status& status, double seconds);
   // One write of one object: "noderesourcetopology", "created"; of the publisher.
   void Wrote(std::string_view object, std::string_view result);
+  // An Event about a pod that was not told.
+  void DroppedEvent();
 
   // All of them, in Prometheus' text format.
   std::string Text() const;

@@ -77,13 +77,17 @@ class ApiPublisherTest : public testing::Test {
     transport_.Say(kPlacement, test::WatchSynced());
   }
   void Start(NrtMode mode = NrtMode::kAuto) {
-    publisher_ =
-        std::make_unique<ApiPublisher>(client_, clock_, metrics_,
-                                       ApiPublisherOptions{.node_name = "gpu-7",
-                                                           .nrt = mode,
-                                                           .node_uid = [this] { return node_uid_; },
-                                                           .poke = [this] { ++pokes_; },
-                                                           .published = before_});
+    publisher_ = std::make_unique<ApiPublisher>(
+        client_, clock_, metrics_,
+        ApiPublisherOptions{.node_name = "gpu-7",
+                            .nrt = mode,
+                            .node_uid = [this] { return node_uid_; },
+                            .poke = [this] { ++pokes_; },
+                            .written =
+                                [this](const Publication& publication) {
+                                  told_.push_back(publication.content.placement.revision);
+                                },
+                            .published = before_});
   }
   // What has been published once, and the API server holds it with these versions.
   void PublishFirst(NrtMode mode = NrtMode::kAuto) {
@@ -136,6 +140,7 @@ class ApiPublisherTest : public testing::Test {
   std::optional<placement::NodePlacement> before_;
   placement::Observation content_ = Content();
   std::vector<kube::HttpRequest> sent_;  // by the last Publish
+  std::vector<std::int64_t> told_;       // revisions that were said to be written
   std::unique_ptr<ApiPublisher> publisher_;
 };
 
@@ -189,6 +194,19 @@ TEST_F(ApiPublisherTest, DoesNotAskForNumbersThatNobodyKnows) {
   transport_.Say(kNrt, WatchLine("ADDED", {.version = "10", .managed = {kOurs}}));
   transport_.Say(kNrt, WatchLine("DELETED", {.version = "11"}));
   EXPECT_FALSE(NrtStale());
+}
+
+TEST_F(ApiPublisherTest, SaysWhatItHasWrittenOfAPlacementOnceItIsThere) {
+  StartOnNewNode();
+  Refuse(503, Refusal(503, "ServiceUnavailable", "busy"));
+  EXPECT_THAT(PublishPlacement(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("busy")));
+  EXPECT_THAT(told_, IsEmpty());
+  Answer({}).Answer({.managed = {kOurStatus}});
+  ASSERT_OK(PublishPlacement());
+  EXPECT_THAT(told_, ElementsAre(7));
+  Answer({.version = "2", .managed = {kOurs}});
+  ASSERT_OK(PublishNrt());
+  EXPECT_THAT(told_, SizeIs(1));
 }
 
 TEST_F(ApiPublisherTest, StartsOverWhereAStatusHasNoObject) {

@@ -36,6 +36,11 @@ class FakeTransport : public kube::Transport {
     const std::lock_guard lock(mutex_);
     return watches_;
   }
+  // Waits until so many requests have been answered.
+  void AwaitSent(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return sent_.size() >= count; });
+  }
   // Called while a request is being answered.
   std::function<void(const kube::HttpRequest&)> during_request = nullptr;
 
@@ -54,6 +59,7 @@ class FakeTransport : public kube::Transport {
     if (during_request) during_request(request);
     const std::lock_guard lock(mutex_);
     sent_.push_back(request);
+    changed_.notify_all();
     if (script_.empty()) return absl::UnavailableError("the script is over");
     absl::StatusOr<kube::HttpReply> reply = std::move(script_.front());
     script_.pop_front();
