@@ -1,5 +1,7 @@
 #include "agent/api_access.h"
 
+#include <algorithm>
+
 namespace agent {
 
 const char* ResultOf(const absl::Status& failure) {
@@ -19,6 +21,11 @@ const char* ResultOf(const absl::Status& failure) {
     default:
       return "failed";
   }
+}
+
+std::string OwningNode(const kube::Metadata& object) {
+  const auto owner = std::ranges::find(object.owners, "Node", &kube::OwnerReference::kind);
+  return owner == object.owners.end() ? "" : owner->uid;
 }
 
 }  // namespace agent

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "kube/metadata.h"
 
 // What those who write to the API server have in common.
 namespace agent {
@@ -14,6 +15,9 @@ inline constexpr const char* kFieldManager = "plumbline-agent";
 
 // Why a write failed, in a word, for the metrics.
 const char* ResultOf(const absl::Status& failure);
+
+// The UID of the Node that owns an object by now; "" if none does.
+std::string OwningNode(const kube::Metadata& object);
 
 // The Node, which owns what is written about it, by its UID. One thread calls.
 class NodeOwner {

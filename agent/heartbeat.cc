@@ -6,8 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "base/text_layout.h"
 #include "kube/json.h"
+#include "kube/metadata.h"
 
 namespace agent {
 namespace {
@@ -75,16 +77,29 @@ milliseconds Heartbeat::Beat(const std::stop_token& stop) {
 }
 
 absl::Status Heartbeat::Renew(const std::string& node_uid, const std::stop_token& stop) {
+  const kube::ObjectName lease = {
+      .resource = kLeases, .namespace_name = options_.namespace_name, .name = options_.node_name};
+  std::string owner_uid = node_uid;
+  if (node_uid.empty()) {
+    ASSIGN_OR_RETURN(owner_uid, OwnerOf(lease, stop));
+  }
   const absl::Status status =
       client_
-          .Apply({.resource = kLeases,
-                  .namespace_name = options_.namespace_name,
-                  .name = options_.node_name},
-                 LeaseJson(options_, node_uid, clock_.Now()),
+          .Apply(lease, LeaseJson(options_, owner_uid, clock_.Now()),
                  {.field_manager = kFieldManager, .force = true, .metadata_only = true}, stop)
           .status();
   metrics_.Wrote("leases", status.ok() ? "updated" : ResultOf(status));
   return status;
+}
+
+// As it is by now: an apply without the owner would take it away.
+absl::StatusOr<std::string> Heartbeat::OwnerOf(const kube::ObjectName& lease,
+                                               const std::stop_token& stop) {
+  const absl::StatusOr<kube::Object> object = client_.GetMetadata(lease, stop);
+  if (absl::IsNotFound(object.status())) return "";
+  RETURN_IF_ERROR(object.status());
+  ASSIGN_OR_RETURN(const kube::Metadata metadata, kube::ReadMetadata(*object));
+  return OwningNode(metadata);
 }
 
 void Heartbeat::Tell(const std::string& trouble) {

@@ -7,11 +7,13 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/api_access.h"
 #include "agent/health.h"
 #include "agent/metrics.h"
 #include "base/clock.h"
 #include "kube/client.h"
+#include "kube/object.h"
 
 namespace agent {
 
@@ -42,6 +44,7 @@ class Heartbeat {
 
  private:
   absl::Status Renew(const std::string& node_uid, const std::stop_token& stop);
+  absl::StatusOr<std::string> OwnerOf(const kube::ObjectName& lease, const std::stop_token& stop);
   void Tell(const std::string& trouble);
 
   kube::Client& client_;

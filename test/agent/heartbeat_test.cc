@@ -78,15 +78,35 @@ TEST_F(HeartbeatTest, StopsWithTheLoopAndGoesOnWithIt) {
 
 TEST_F(HeartbeatTest, HasNoOwnerUntilTheNodeIsKnownAndNoLeaseAfterItWasDeleted) {
   node_uid_.reset();
-  transport_.Then(201, test::Json({})).Then(200, test::Json({}));
+  transport_.Then(404, Refusal(404, "NotFound", "not found"))
+      .Then(201, test::Json({}))
+      .Then(200, test::Json({}));
   Beat();
-  EXPECT_THAT(transport_.sent()[0].body, HasSubstr(R"("ownerReferences":[])"));
+  EXPECT_EQ(transport_.sent()[0].method, "GET");
+  EXPECT_THAT(transport_.sent()[1].body, HasSubstr(R"("ownerReferences":[])"));
   node_uid_ = "node-1";
   Beat();
-  EXPECT_THAT(transport_.sent()[1].body, HasSubstr("node-1"));
+  EXPECT_THAT(transport_.sent()[2].body, HasSubstr("node-1"));
   node_uid_.reset();
   Beat();
-  EXPECT_THAT(transport_.sent(), SizeIs(2));
+  EXPECT_THAT(transport_.sent(), SizeIs(3));
+}
+
+TEST_F(HeartbeatTest, KeepsTheOwnerThatALeaseHasUntilTheNodeIsKnown) {
+  node_uid_.reset();
+  transport_
+      .Then(200, test::Json({.owners = R"({"apiVersion":"v1","kind":"Node","name":"gpu-7",)"
+                                       R"("uid":"node-0"})"}))
+      .Then(200, test::Json({}));
+  Beat();
+  EXPECT_THAT(transport_.sent()[1].body, HasSubstr(R"("uid":"node-0")"));
+}
+
+TEST_F(HeartbeatTest, DoesNotRenewALeaseOfWhichItCouldNotReadTheOwner) {
+  node_uid_.reset();
+  transport_.Then(503, Refusal(503, "ServiceUnavailable", "busy"));
+  EXPECT_EQ(Beat(), seconds(10));
+  EXPECT_THAT(transport_.sent(), SizeIs(1));
 }
 
 }  // namespace
