@@ -26,13 +26,6 @@ std::string Names(const std::vector<std::string>& writers) {
   return fmt::format("{}", fmt::join(writers, ", "));
 }
 
-// The Node that owns it by now.
-std::string OwningNode(const AppliedObject::Seen& seen) {
-  if (!seen) return "";
-  const auto owner = std::ranges::find(seen->owners, "Node", &kube::OwnerReference::kind);
-  return owner == seen->owners.end() ? "" : owner->uid;
-}
-
 bool HasOurs(const AppliedObject::Seen& seen) {
   return seen &&
          std::ranges::count(seen->managed, kFieldManager, &kube::ManagedFields::manager) > 0;
@@ -75,18 +68,33 @@ absl::Status NrtWriter::TryToWrite(const NodeResourceTopology& nrt, const std::s
     rewrites_.Rewritten(api_.clock.Steady());
     rivals_ = writers;
   }
-  const std::string owner_uid = node_uid.empty() ? OwningNode(seen) : node_uid;
-  RETURN_IF_ERROR(WriteOwn(nrt, owner_uid));
+  const std::string owner_uid = node_uid.empty() && seen ? OwningNode(*seen) : node_uid;
+  const absl::Status status = WriteOwn(nrt, owner_uid, mode_ == NrtMode::kAlways);
+  if (absl::IsAborted(status)) return Resolve(nrt, owner_uid);
+  RETURN_IF_ERROR(status);
+  return NoteWritten(owner_uid);
+}
+
+// A conflict, so what was known of the object is not all. With a new writer of its content it is
+// that one's; else only an annotation or an owner of ours is somebody's, too.
+absl::Status NrtWriter::Resolve(const NodeResourceTopology& nrt, const std::string& owner_uid) {
+  ASSIGN_OR_RETURN(const AppliedObject::Seen seen, object_->Look());
+  if (mode_ == NrtMode::kAuto && !WritersOf(seen).empty()) return Yield(seen);
+  RETURN_IF_ERROR(WriteOwn(nrt, owner_uid, /*force=*/true));
+  return NoteWritten(owner_uid);
+}
+
+absl::Status NrtWriter::NoteWritten(const std::string& owner_uid) {
   owner_uid_ = owner_uid;
   Note(Outcome::kWritten);
   return absl::OkStatus();
 }
 
-absl::Status NrtWriter::WriteOwn(const NodeResourceTopology& nrt, const std::string& owner_uid) {
+absl::Status NrtWriter::WriteOwn(const NodeResourceTopology& nrt, const std::string& owner_uid,
+                                 bool force) {
   const std::string json = placement::ToOwnedJson(nrt, owner_uid);
-  const bool force = mode_ == NrtMode::kAlways;
   RETURN_IF_ERROR(object_->Apply(json, force));
-  return force ? RemoveOthers(object_->Declared(json)) : absl::OkStatus();
+  return mode_ == NrtMode::kAlways ? RemoveOthers(object_->Declared(json)) : absl::OkStatus();
 }
 
 absl::Status NrtWriter::RemoveOthers(const std::string& applied) {

@@ -43,7 +43,10 @@ class NrtWriter {
   enum class Outcome { kNone, kWritten, kYielded, kNotServed, kRefused };
 
   absl::Status TryToWrite(const placement::NodeResourceTopology& nrt, const std::string& node_uid);
-  absl::Status WriteOwn(const placement::NodeResourceTopology& nrt, const std::string& owner_uid);
+  absl::Status WriteOwn(const placement::NodeResourceTopology& nrt, const std::string& owner_uid,
+                        bool force);
+  absl::Status Resolve(const placement::NodeResourceTopology& nrt, const std::string& owner_uid);
+  absl::Status NoteWritten(const std::string& owner_uid);
   absl::Status RemoveOthers(const std::string& applied);
   absl::Status Yield(const AppliedObject::Seen& seen);
   absl::Status TakeOutOurs();

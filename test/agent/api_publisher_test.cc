@@ -42,6 +42,9 @@ constexpr char kNfd[] = "node-feature-discovery-topology-updater";
 
 const std::string kOurs = Managed("plumbline-agent", kZones);
 const std::string kOurStatus = Managed("plumbline-agent", R"({"f:status":{}})", "status");
+const std::string kConflict =
+    Refusal(409, "Conflict", "Apply failed with 1 conflict", "gpu-7",
+            R"({"reason":"FieldManagerConflict","message":"conflict with \"nfd\""})");
 const std::string kTheirs = Managed(kNfd, kZones);
 
 placement::Observation Content() {
@@ -417,13 +420,22 @@ TEST_F(ApiPublisherTest, TakesItsOwnOutWhenAnotherBeginsToWrite) {
 
 TEST_F(ApiPublisherTest, LooksAgainAfterAConflictWithOneThatCameMeanwhile) {
   StartOnNewNode();
-  Refuse(409, Refusal(409, "Conflict", "Apply failed with 1 conflict", "gpu-7",
-                      R"({"reason":"FieldManagerConflict","message":"conflict with \"nfd\""})"));
-  EXPECT_THAT(PublishNrt(), StatusIs(absl::StatusCode::kAborted, HasSubstr("nfd")));
-  Answer({.managed = {kTheirs}});
+  Refuse(409, kConflict).Answer({.managed = {kTheirs}});
   ASSERT_OK(PublishNrt());
-  EXPECT_THAT(Asked(), ElementsAre(HasSubstr("GET")));
+  EXPECT_THAT(Asked(), ElementsAre(HasSubstr("PATCH"), HasSubstr("GET")));
   EXPECT_EQ(Condition("NRTPublished"), "False OtherWriter");
+}
+
+TEST_F(ApiPublisherTest, IsNotKeptAwayByOneThatOwnsOnlyAnAnnotationOfIt) {
+  StartOnNewNode();
+  Refuse(409, kConflict)
+      .Answer({.managed = {Managed("kubectl", R"({"f:metadata":{"f:annotations":{}}})")}})
+      .Answer({.version = "2", .managed = {kOurs}});
+  ASSERT_OK(PublishNrt());
+  ASSERT_THAT(sent_, SizeIs(3));
+  EXPECT_THAT(sent_[0].target, Not(HasSubstr("force")));
+  EXPECT_THAT(sent_[2].target, HasSubstr("force=true"));
+  EXPECT_EQ(Condition("NRTPublished"), "True Published");
 }
 
 TEST_F(ApiPublisherTest, TakesAnObjectOverAndRemovesWhatTheOtherLeft) {
