@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,9 +16,11 @@
 #include "agent/configz.h"
 #include "agent/heartbeat.h"
 #include "agent/http.h"
+#include "agent/kai_annotation.h"
 #include "agent/loop.h"
 #include "agent/notice.h"
 #include "agent/placement_writer.h"
+#include "agent/pod_events.h"
 #include "agent/reader.h"
 #include "agent/sources.h"
 #include "agent/this_node.h"
@@ -134,7 +137,8 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
     spdlog::info("event=serving port={}", http->port());
   }
 
-  kube::Client client(*transport, clock, ApiPublisher::ForClient());
+  kube::Client client(*transport, clock);
+  kube::Client publishing(*transport, clock, ApiPublisher::ForClient());
   const std::string& node_name = options.node_name;
   ThisNode node(client, node_name, poke);
   const auto node_uid = [&node] { return node.uid(); };
@@ -151,17 +155,25 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                        .namespace_name = NamespaceOf(options.publish, config),
                        .node_uid = node_uid,
                        .random = kube::SystemRandom()});
+  PodEvents events(client, clock, metrics, node_name);
+  std::optional<KaiAnnotation> annotation;
+  if (options.publish.kai_annotation) annotation.emplace(client, clock, metrics, node_name);
   const std::jthread beats([&heartbeat](const std::stop_token& stop) { heartbeat.Run(stop); });
   spdlog::info("event=started version={} node={} server={}", kVersion, base::OneLine(node_name),
                config.server);
 
   UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
     const auto published = AwaitPublished(client, node_name, clock, health, stop);
-    ApiPublisher publisher(client, clock, metrics,
+    ApiPublisher publisher(publishing, clock, metrics,
                            {.node_name = node_name,
                             .nrt = options.publish.nrt,
                             .node_uid = node_uid,
                             .poke = poke,
+                            .written =
+                                [&](const Publication& publication) {
+                                  events.Tell(publication);
+                                  if (annotation) annotation->Tell(publication);
+                                },
                             .stop = stop,
                             .published = published});
     Loop loop(reader, publisher, clock, metrics, health,
