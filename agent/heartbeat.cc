@@ -15,7 +15,6 @@ namespace agent {
 namespace {
 
 using kube::JsonQuote;
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 const kube::Resource kLeases = {"coordination.k8s.io", "v1", "leases"};
@@ -83,7 +82,7 @@ absl::Status Heartbeat::Renew(const std::string& node_uid, const std::stop_token
   if (node_uid.empty()) {
     ASSIGN_OR_RETURN(owner_uid, OwnerOf(lease, stop));
   }
-  const absl::Status status =
+  absl::Status status =
       client_
           .Apply(lease, LeaseJson(options_, owner_uid, clock_.Now()),
                  {.field_manager = kFieldManager, .force = true, .metadata_only = true}, stop)

@@ -43,7 +43,7 @@ absl::StatusOr<AnnotatedPod> ReadPod(const kube::Object& object) {
                       .value = std::move(value)};
 }
 
-// With the UID, so that one that was made anew under the name is refused (409).
+// With the UID: for a pod that was made anew under the name it is refused (422, immutable).
 std::string PatchOf(const AnnotatedPod& pod) {
   return fmt::format(R"({{"metadata":{{"uid":{},"annotations":{{"{}":{}}}}}}})",
                      kube::JsonQuote(pod.uid), KaiAnnotation::kName,

@@ -44,7 +44,7 @@ NrtWriter::NrtWriter(ApiAccess& api, NrtMode mode, std::optional<placement::Cond
 
 absl::Status NrtWriter::Write(const NodeResourceTopology& nrt, const std::string& node_uid) {
   if (!object_) return absl::OkStatus();
-  const absl::Status status = TryToWrite(nrt, node_uid);
+  absl::Status status = TryToWrite(nrt, node_uid);
   switch (status.code()) {
     case absl::StatusCode::kUnimplemented:
       Note(Outcome::kNotServed, "NotServed",

@@ -17,6 +17,8 @@ std::vector<std::string> OtherWriters(const kube::Metadata& metadata);
 //   zones and attributes of their own   the lists become ours, as they were applied
 //   annotations, labels, owners         theirs go unless we set them, too
 //   their entries in managedFields      go; those of other managers stay
+// After our apply it only removes, so that the patch itself leaves no entry of ours that a later
+// apply would be in conflict with.
 // InvalidArgument if `applied` is no such object.
 absl::StatusOr<std::string> RemovalOf(const std::vector<std::string>& writers,
                                       const kube::Metadata& metadata, const std::string& applied);
