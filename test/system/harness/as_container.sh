@@ -2,7 +2,8 @@
 # Runs a command on a node as a container would: a root of its own, in which of the node is only what is
 # mounted, PIDs of its own, and no capability at all. In a mount namespace of its own, which it changes.
 #   as_container.sh PROGRAMS SOURCE:TARGET... -- COMMAND...
-# PROGRAMS is a folder with further programs. A SOURCE of "" is an empty folder.
+# PROGRAMS is a folder with further programs. A SOURCE of "" is an empty folder. With INOTIFY_WATCHES=N in the
+# environment it can watch no more than N files or folders, as on a host whose limit others have used up.
 set -euo pipefail
 programs=${1:?PROGRAMS}
 shift
@@ -39,5 +40,12 @@ while [[ $1 != -- ]]; do
 done
 shift
 mount -o remount,ro "$root"
-exec chroot "$root" /usr/bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all \
-  /usr/bin/env -i PATH=/programs:/usr/bin NODE_NAME="$NODE_NAME" "$@"
+inside=(chroot "$root" /usr/bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all
+  /usr/bin/env -i PATH=/programs:/usr/bin NODE_NAME="$NODE_NAME" "$@")
+if [[ -n ${INOTIFY_WATCHES-} ]]; then
+  # The limit is one of a user namespace; in this one root is the same root, without its capabilities.
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  exec unshare --user --map-root-user bash -c 'echo "$1" > "$2"; exec "${@:3}"' -- \
+    "$INOTIFY_WATCHES" "$root/proc/sys/user/max_inotify_watches" "${inside[@]}"
+fi
+exec "${inside[@]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.times: dict[str, float] = {}  # seconds, by what took them
         self._peers = peers
+        self._addresses = itertools.count(11)  # the last number of a node's
 
     def start(self, specs: list[NodeSpec]) -> None:
         with stopwatch(self.times, "control plane"):
@@ -34,16 +36,24 @@ class Cluster:
             self.add_nodes(specs)
 
     def add_nodes(self, specs: list[NodeSpec]) -> None:
-        first = 11 + len(self.nodes)
         added = [
-            Node(spec, f"10.210.0.{first + i}", self.programs, self._peers, self.control_plane)
-            for i, spec in enumerate(specs)
+            Node(spec, f"10.210.0.{next(self._addresses)}", self.programs, self._peers, self.control_plane)
+            for spec in specs
         ]
         with ThreadPoolExecutor() as pool:
             list(pool.map(Node.start, added))
         self.nodes.update({node.name: node for node in added})
         for node in added:
             self.until_ready(node)
+
+    def remove_node(self, name: str) -> None:
+        """With its pods, which nobody would end."""
+        self.nodes.pop(name).stop()
+        self.api.delete(f"/api/v1/nodes/{name}")
+        for left in self.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
+            metadata = left["metadata"]
+            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+            self.api.delete(path, gracePeriodSeconds="0")
 
     def until_ready(self, node: Node) -> None:
         """Ready, untainted, and with all the devices of its plugins."""

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Container
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class NodeSpec:
     memory_policy: str = "Static"
     feature_gates: dict[str, bool] = field(default_factory=dict)
     signed_certificate: bool = False  # else the kubelet signs its own, as by default
+    disk_mib: int | None = None  # of a disk of its own for the kubelet's folder; it may be full
 
 
 class Node:
@@ -57,6 +59,7 @@ class Node:
         """Returns when its kubelet has sockets and all its devices; see Cluster for when it is Ready."""
         subprocess.run(["ip", "address", "add", f"{self.address}/32", "dev", "lo"], check=True)
         self.machine.write(self.tree)
+        self._make_disk()
         for folder in (
             "var/lib/kubelet/pki",
             "var/lib/kubelet/manifests",
@@ -78,6 +81,11 @@ class Node:
         self.start_kubelet()
         for resource in self.machine.device_plugins():
             self.start_device_plugin(resource)
+
+    def stop(self) -> None:
+        """All of it, for good. Its Node object stays."""
+        self._programs.kill_all(f"{self.name}-")
+        subprocess.run(["ip", "address", "delete", f"{self.address}/32", "dev", "lo"], check=True)
 
     def start_kubelet(self) -> None:
         for socket in self._sockets():
@@ -113,6 +121,36 @@ class Node:
         part = file.with_suffix(".part")
         part.write_text("\n".join(lines) + "\n")
         part.rename(file)
+
+    # Its disk
+
+    def _make_disk(self) -> None:
+        if self.spec.disk_mib:
+            folder = self.tree / "var/lib/kubelet"
+            folder.mkdir(parents=True)
+            options = ["-o", f"size={self.spec.disk_mib}m"]
+            subprocess.run(["mount", "-t", "tmpfs", *options, "kubelet", str(folder)], check=True)
+
+    def fill_disk(self) -> None:
+        if not self.spec.disk_mib:
+            raise Failed(f"{self.name}: the disk is the host's, and is not to be filled")
+        with suppress(OSError), self._filler.open("wb") as file:
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+
+    def empty_disk(self) -> None:
+        self._filler.unlink()
+
+    def let_write(self, allowed: bool) -> None:
+        """Whether the kubelet's folder is read-only for the node, as after an error of the disk."""
+        self.run("mount", "-o", f"remount,bind,{'rw' if allowed else 'ro'}", "/var/lib/kubelet")
+
+    @property
+    def _filler(self) -> Path:
+        return self.tree / "var/lib/kubelet/filler"
+
+    # Sockets and namespaces
 
     def _sockets(self) -> list[Path]:
         kubelet = self.tree / "var/lib/kubelet"
@@ -202,8 +240,9 @@ class Node:
             "systemReserved": {"memory": f"{RESERVED_MIB * len(with_memory) - 100}Mi"},
             "evictionHard": {
                 "memory.available": "100Mi",
-                "nodefs.available": "1%",
-                "nodefs.inodesFree": "1%",
+                # 0 %: never. Pods stay where they are, also on a disk that is full.
+                "nodefs.available": "0%" if spec.disk_mib else "1%",
+                "nodefs.inodesFree": "0%" if spec.disk_mib else "1%",
                 "imagefs.available": "1%",
             },
             "reservedSystemCPUs": cpus.render(machine.siblings_of(0)),

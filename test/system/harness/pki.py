@@ -73,14 +73,14 @@ class Pki:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.utcnow()
+    now = datetime.datetime.utcnow()  # a scenario may set a clock back or forth
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_before(now - VALID)
         .not_valid_after(now + VALID)
     )
 

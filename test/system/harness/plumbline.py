@@ -33,20 +33,37 @@ def both_objects(node: Node) -> tuple[Object, Object]:
 
 def dry_run_as_pod(node: Node, pod_spec: Object) -> Object:
     """The same from within the mounts and with the privileges of a DaemonSet's pod."""
-    agent = pod_spec["containers"][0]
+    where = [argument for argument in pod_spec["containers"][0]["args"] if argument.startswith("--root=")]
+    command = ["plumbline-agent", "--dry-run", "-o", "json", *where]
+    return _placement(node.run(*as_pod(node, pod_spec, found("plumbline-agent").parent, command)).stdout)
+
+
+def as_pod(
+    node: Node,
+    pod_spec: Object,
+    programs: Path,
+    command: list[str],
+    mounts: list[str] | None = None,
+    blind: bool = False,
+) -> list[str]:
+    """What to run on the node so that the command runs as the pod's container would. The command may
+    begin with variables of its environment. `mounts` are further ones, SOURCE:TARGET. What is blind is
+    told of no change by inotify."""
     sources = {v["name"]: v.get("hostPath", {}).get("path", "") for v in pod_spec["volumes"]}
-    mounts = [f"{sources[mount['name']]}:{mount['mountPath']}" for mount in agent["volumeMounts"]]
-    where = [argument for argument in agent["args"] if argument.startswith("--root=")]
-    program = shutil.which("plumbline-agent")
-    if program is None:
-        raise Failed("no plumbline-agent in PATH")
-    command = [
-        *("env", f"NODE_NAME={node.name}"),
-        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork"),
-        *(str(Path(__file__).with_name("as_container.sh")), str(Path(program).parent), *mounts, "--"),
-        *("plumbline-agent", "--dry-run", "-o", "json", *where),
+    own = [f"{sources[m['name']]}:{m['mountPath']}" for m in pod_spec["containers"][0]["volumeMounts"]]
+    return [
+        *("env", f"NODE_NAME={node.name}", *(["INOTIFY_WATCHES=0"] if blind else [])),
+        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"),
+        *(str(Path(__file__).with_name("as_container.sh")), str(programs), *own, *(mounts or []), "--"),
+        *command,
     ]
-    return _placement(node.run(*command).stdout)
+
+
+def found(program: str) -> Path:
+    path = shutil.which(program)
+    if path is None:
+        raise Failed(f"no {program} in PATH")
+    return Path(path)
 
 
 def simulate(placement: Object, pod: Object, folder: Path) -> Object:

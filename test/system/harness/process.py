@@ -85,6 +85,11 @@ class Programs:
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM, patience_s: float = 10) -> None:
         self._running.pop(name).stop(how, patience_s)
 
+    def kill_all(self, prefix: str) -> None:
+        """Those whose names begin so, the last that was started first."""
+        for name in reversed([name for name in self._running if name.startswith(prefix)]):
+            self.stop(name, signal.SIGKILL)
+
     def check(self) -> None:
         for program in list(self._running.values()):  # other threads start more
             program.check()

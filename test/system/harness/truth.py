@@ -172,6 +172,27 @@ def _nothing() -> Facts:
     return {"CPUs": "", "memory": [], "devices": []}
 
 
+def zones(node: Node, facts: Facts) -> Facts:
+    """Of NodeResourceTopology, by what is expected: capacity, allocatable and available of each resource."""
+    allocatable_cpus = set(map(int, node.podresources("allocatable").get("cpuIds", [])))
+    held = {device for pod in facts["pods"].values() for one in pod.values() for device in one["devices"]}
+    amounts: Facts = {f"node-{id}": {} for id in node.machine.numa_node_ids}
+    for id in node.machine.numa_node_ids:
+        zone, its_cpus = facts["NUMA nodes"][id], set(node.machine.cpus_of(id))
+        if "free CPUs" in zone:
+            free = len(cpus.parse(zone["free CPUs"]))
+            amounts[f"node-{id}"]["cpu"] = (len(its_cpus), len(its_cpus & allocatable_cpus), free)
+        for type, (capacity, _, allocatable, free) in zone.get("memory", {}).items():
+            if capacity or allocatable:
+                amounts[f"node-{id}"][type] = (capacity, allocatable, free)
+    for (resource, id), places in facts["devices"].items():
+        for numa_node in places["claimed"]:
+            count, healthy, free = amounts[f"node-{numa_node}"].get(resource, (0, 0, 0))
+            is_free = int((resource, id) not in held)
+            amounts[f"node-{numa_node}"][resource] = (count + 1, healthy + 1, free + is_free)
+    return amounts
+
+
 # Plumbline's word, in the same shape
 
 
@@ -244,6 +265,53 @@ def _holding(pod: Object) -> Facts:
     }
     # Those that hold nothing are shown for what the kernel says of them.
     return {name: held for name, held in containers.items() if any(held.values())}
+
+
+def published_zones(nrt: Object) -> Facts:
+    """As zones has them."""
+    columns = ("capacity", "allocatable", "available")
+    return {
+        zone["name"]: {
+            resource["name"]: tuple(int(resource[column]) for column in columns)
+            for resource in zone["resources"]
+        }
+        for zone in nrt["zones"]
+    }
+
+
+class Word:
+    """The kubelet's at one moment, to compare what Plumbline says with."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._expected = expected(node)
+        self._zones = zones(node, self._expected)
+        self._listed = listed(node)
+        self._uids = uids(node)
+
+    def against_placement(self, placement: Object) -> list[str]:
+        """One line for each fact that is told differently; of pods also where they are and how aligned."""
+        found = differences(published(placement), self._expected)
+        for pod in placement["status"]["pods"]:
+            found += differences(_judged(pod), self._judged(f"{pod['namespace']}/{pod['name']}"))
+        return found
+
+    def against_nrt(self, nrt: Object) -> list[str]:
+        return differences(published_zones(nrt), self._zones)
+
+    def _judged(self, name: str) -> Facts:
+        containers = self._listed.get(name, {})
+        facts = {
+            "alignment": alignment(self._node, containers),
+            "NUMA nodes": numa_nodes_of(self._node.machine, containers.values()),
+            "uid": self._uids.get(name),
+        }
+        return {name: facts}
+
+
+def _judged(pod: Object) -> Facts:
+    facts = {"alignment": pod["alignment"], "NUMA nodes": pod["numaNodes"], "uid": pod.get("uid")}
+    return {f"{pod['namespace']}/{pod['name']}": facts}
 
 
 def differences(published: Facts, expected: Facts) -> list[str]:

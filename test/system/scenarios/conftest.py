@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cluster import Cluster, peers_folder
+from harness.installation import Installation
+from harness.manifests import Kubectl
 from harness.presets import NODES, USUAL
 from harness.process import Failed
 
@@ -31,6 +33,19 @@ def cluster(run_folder: Path) -> Cluster:
     started.start([NODES[name] for name in USUAL])
     print(" · ".join(f"{what} {seconds:.1f} s" for what, seconds in started.times.items()))
     return started
+
+
+@pytest.fixture(scope="module")
+def kubectl(cluster: Cluster) -> Kubectl:
+    return Kubectl(cluster)
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster, kubectl: Kubectl, run_folder: Path) -> Iterator[Installation]:
+    """The default overlay is applied, and an agent's pod runs on each node."""
+    installation = Installation(cluster, kubectl, run_folder / "manifests/installed")
+    yield installation
+    installation.remove()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from harness import truth
 from harness.api import Object
 from harness.cluster import Cluster
 from harness.node import Node
-from harness.plumbline import dry_run, dry_run_elsewhere
+from harness.plumbline import both_objects, dry_run, dry_run_elsewhere
 from harness.presets import USUAL
 from harness.random_pods import RandomPods
 
@@ -22,22 +22,11 @@ SEED = int(os.environ["SYSTEM_SEED"])
 
 def compare(node: Node, before: list[Object]) -> None:
     """The dry runs `before` the kubelet cleaned up, and those of now, say what the kubelet says."""
-    expected = truth.expected(node)
-    listed = truth.listed(node)
-    uids = truth.uids(node)
-    looks = [*before, dry_run(node), dry_run_elsewhere(node)]
-    for look, placement in enumerate(looks, start=1):
-        differences = truth.differences(truth.published(placement), expected)
-        if differences:  # what there is to find out more from
-            print(
-                yaml.safe_dump({"look": placement["status"], "kubelet": node.state_file("cpu_manager_state")})
-            )
-        assert not differences, f"look {look}, of which {len(before)} before the clean-up: {differences}"
-        for shown in placement["status"]["pods"]:
-            name = f"{shown['namespace']}/{shown['name']}"
-            assert shown["alignment"] == truth.alignment(node, listed[name]), shown
-            assert shown["numaNodes"] == truth.numa_nodes_of(node.machine, listed[name].values()), shown
-            assert shown["uid"] == uids[name], shown
+    word = truth.Word(node)
+    for placement in [*before, dry_run(node), dry_run_elsewhere(node)]:
+        assert word.against_placement(placement) == []
+    nrt, _ = both_objects(node)
+    assert word.against_nrt(nrt) == []
 
 
 @pytest.mark.parametrize("name", USUAL)

@@ -40,13 +40,17 @@ def test_each_verb_is_carried_out_and_each_refusal_is_understood(cluster: Cluste
     assert saw["list nodes"].startswith(f"{len(cluster.nodes)} at ")
     assert saw["list by two"] == "more than ten true"
     assert saw["apply"] == "made true, the same again true, a change true"
-    assert saw["apply another manager's field"].startswith("ABORTED: apply configmaps kube-exchanges/map: HTTP 409:")
+    assert saw["apply another manager's field"].startswith(
+        "ABORTED: apply configmaps kube-exchanges/map: HTTP 409:"
+    )
     assert '.data.key: conflict with "one"' in saw["apply another manager's field"]
     assert saw["apply by force"] == "true"
     assert saw["merge"] == "true"
     assert saw["get what is not there"].startswith("NOT_FOUND: get configmaps kube-exchanges/none: HTTP 404:")
     assert saw["get a kind that is not served"].startswith("UNIMPLEMENTED: ")
-    assert saw["create an invalid pod"].startswith("INVALID_ARGUMENT: create pods in kube-exchanges: HTTP 422:")
+    assert saw["create an invalid pod"].startswith(
+        "INVALID_ARGUMENT: create pods in kube-exchanges: HTTP 422:"
+    )
     assert "spec.containers: Required value" in saw["create an invalid pod"]
     assert "field not declared in schema" in saw["apply a field that there is not"]
     assert saw["apply a field that there is not"].startswith("INVALID_ARGUMENT: ")

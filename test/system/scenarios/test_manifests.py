@@ -14,60 +14,22 @@ import yaml
 
 from harness.api import Api, ApiError, Object, get_unverified
 from harness.cluster import AGENT_ACCOUNT, AGENT_NAMESPACE, Cluster, pod
+from harness.installation import (
+    CRDS,
+    LEASES,
+    MANAGER,
+    NRTS,
+    PLACEMENTS,
+    Installation,
+    agent_of,
+    agents_pods,
+    agents_token,
+)
 from harness.manifests import MANIFESTS, Kubectl, daemon_set, kustomization, names, rendered
 from harness.node import KUBELET_PORT
 from harness.plumbline import both_objects, dry_run, dry_run_as_pod
 
-PLACEMENTS = "/apis/plumbline.dev/v1alpha1/nodeplacements"
-NRTS = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
-LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{AGENT_NAMESPACE}/leases"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-MANAGER = "plumbline-agent"
-# The image that the nodes' runtime has, and never starts.
-IMAGE = [{"name": "plumbline-agent", "newName": "localhost/app", "newTag": "1"}]
-
-
-@pytest.fixture(scope="module")
-def kubectl(cluster: Cluster) -> Kubectl:
-    return Kubectl(cluster)
-
-
-@pytest.fixture(scope="module")
-def installed(cluster: Cluster, kubectl: Kubectl, run_folder: Path) -> Iterator[Path]:
-    """The default overlay is applied, and an agent's pod runs on each node."""
-    overlay = kustomization(run_folder / "manifests/installed", "overlays/default", images=IMAGE)
-    kubectl("apply", "-k", str(overlay))
-    cluster.programs.until(
-        "an agent runs on every node", lambda: set(agents_pods(cluster)) == set(cluster.nodes)
-    )
-    for resource in (PLACEMENTS, NRTS):
-        cluster.programs.until(f"{resource} is served", lambda: cluster.api.exists(resource))
-    cluster.programs.until("the policy is in force", lambda: policy_is_in_force(cluster))
-    yield overlay
-    kubectl("delete", "-k", str(overlay), "--wait")
-
-
-def policy_is_in_force(cluster: Cluster) -> bool:
-    """A while after it was created."""
-    one, other = list(cluster.nodes)[:2]
-    try:
-        agent_of(cluster, one).apply(f"{LEASES}/{other}", lease(other), MANAGER, dryRun="All")
-    except ApiError as error:
-        return error.code == 403
-    return False
-
-
-def agents_pods(cluster: Cluster) -> dict[str, str]:
-    """Names of the running ones by node."""
-    pods = cluster.api.items(f"/api/v1/namespaces/{AGENT_NAMESPACE}/pods")
-    return {p["spec"]["nodeName"]: p["metadata"]["name"] for p in pods if p["status"]["phase"] == "Running"}
-
-
-def agent_of(cluster: Cluster, node: str) -> Api:
-    """With the token that the agent's pod on the node gets."""
-    token = cluster.token_of_pod(agents_pods(cluster)[node], AGENT_NAMESPACE, AGENT_ACCOUNT)
-    return cluster.control_plane.with_token(token)
 
 
 def refusal(ask: Any) -> str:
@@ -82,7 +44,9 @@ def refusal(ask: Any) -> str:
 # Applying
 
 
-def test_the_definitions_are_established_and_their_names_accepted(cluster: Cluster, installed: Path) -> None:
+def test_the_definitions_are_established_and_their_names_accepted(
+    cluster: Cluster, installed: Installation
+) -> None:
     for name in ("nodeplacements.plumbline.dev", "noderesourcetopologies.topology.node.k8s.io"):
         conditions = {c["type"]: c for c in cluster.api.get(f"{CRDS}/{name}")["status"]["conditions"]}
         assert conditions["Established"]["status"] == "True"
@@ -92,7 +56,7 @@ def test_the_definitions_are_established_and_their_names_accepted(cluster: Clust
 
 
 def test_the_api_server_finds_nothing_wrong_with_the_policys_expressions(
-    cluster: Cluster, installed: Path
+    cluster: Cluster, installed: Installation
 ) -> None:
     def checked() -> Object | None:
         policy = cluster.api.get(f"{POLICIES}/plumbline-agent")
@@ -102,7 +66,9 @@ def test_the_api_server_finds_nothing_wrong_with_the_policys_expressions(
 
 
 @pytest.mark.parametrize("overlay", names(MANIFESTS / "overlays"))
-def test_every_overlay_is_accepted(cluster: Cluster, kubectl: Kubectl, installed: Path, overlay: str) -> None:
+def test_every_overlay_is_accepted(
+    cluster: Cluster, kubectl: Kubectl, installed: Installation, overlay: str
+) -> None:
     items = rendered(kubectl, MANIFESTS / "overlays" / overlay)
     # OpenShift's own kinds are unknown here.
     known = [item for item in items if not item["apiVersion"].startswith("security.openshift.io/")]
@@ -113,7 +79,7 @@ def test_every_overlay_is_accepted(cluster: Cluster, kubectl: Kubectl, installed
 
 @pytest.mark.parametrize("component", names(MANIFESTS / "components"))
 def test_every_component_is_accepted(
-    cluster: Cluster, kubectl: Kubectl, installed: Path, run_folder: Path, component: str
+    cluster: Cluster, kubectl: Kubectl, installed: Installation, run_folder: Path, component: str
 ) -> None:
     folder = kustomization(run_folder / "manifests" / component, "base", [component])
     kubectl(
@@ -122,7 +88,9 @@ def test_every_component_is_accepted(
     )  # fmt: skip
 
 
-def test_an_agent_runs_on_every_node_and_holds_nothing_exclusively(cluster: Cluster, installed: Path) -> None:
+def test_an_agent_runs_on_every_node_and_holds_nothing_exclusively(
+    cluster: Cluster, installed: Installation
+) -> None:
     for node, name in agents_pods(cluster).items():
         assert cluster.pod(name, AGENT_NAMESPACE)["status"]["qosClass"] == "Burstable"
         listed = cluster.nodes[node].podresources("list")["podResources"]
@@ -141,15 +109,15 @@ def comparable(placement: Object) -> Object:
 
 
 def test_an_agent_without_any_capability_sees_all_through_the_daemonsets_mounts(
-    cluster: Cluster, kubectl: Kubectl, installed: Path
+    cluster: Cluster, kubectl: Kubectl, installed: Installation
 ) -> None:
-    spec = daemon_set(kubectl, installed)["spec"]["template"]["spec"]
+    spec = daemon_set(kubectl, installed.overlay)["spec"]["template"]["spec"]
     for node in cluster.nodes.values():
         assert comparable(dry_run_as_pod(node, spec)) == comparable(dry_run(node))
 
 
 def test_a_minimal_agent_says_what_it_does_not_know(
-    cluster: Cluster, kubectl: Kubectl, installed: Path
+    cluster: Cluster, kubectl: Kubectl, installed: Installation
 ) -> None:
     spec = daemon_set(kubectl, MANIFESTS / "overlays/minimal")["spec"]["template"]["spec"]
     node = cluster.nodes["two-socket"]
@@ -178,7 +146,7 @@ def published(cluster: Cluster, node: str, agent: Api) -> tuple[Object, Object]:
 
 
 @pytest.fixture(scope="module")
-def objects(cluster: Cluster, installed: Path) -> Iterator[dict[str, tuple[Object, Object]]]:
+def objects(cluster: Cluster, installed: Installation) -> Iterator[dict[str, tuple[Object, Object]]]:
     """Of each node, with two pods on one of them; what was written."""
     pods = {
         "pinned": {"cpu": "4", "memory": "2Gi", "nvidia.com/gpu": "1"},
@@ -330,7 +298,9 @@ def test_an_agent_writes_no_other_nodes_objects(
     agent.apply(f"{LEASES}/snc", lease("snc"), MANAGER)
 
 
-def test_an_agent_creates_no_object_that_is_named_after_no_node(cluster: Cluster, installed: Path) -> None:
+def test_an_agent_creates_no_object_that_is_named_after_no_node(
+    cluster: Cluster, installed: Installation
+) -> None:
     agent = agent_of(cluster, "snc")
     nameless = {**named(""), "metadata": {"generateName": "snc"}}
     assert "may not write" in refusal(lambda: agent.create(PLACEMENTS, nameless))
@@ -377,13 +347,15 @@ def test_a_token_that_is_bound_to_no_pod_writes_nothing(
     assert "the token of plumbline-agent names no node" in said
 
 
-def test_an_agent_reads_its_node_and_what_its_kubelet_is_set_to(cluster: Cluster, installed: Path) -> None:
+def test_an_agent_reads_its_node_and_what_its_kubelet_is_set_to(
+    cluster: Cluster, installed: Installation
+) -> None:
     node = cluster.nodes["snc"]
     assert agent_of(cluster, node.name).get(f"/api/v1/nodes/{node.name}")["metadata"]["uid"]
 
     def configuration() -> Object | None:
         # A kubelet remembers a refusal for half a minute; a fresh token is another caller.
-        token = cluster.token_of_pod(agents_pods(cluster)[node.name], AGENT_NAMESPACE, AGENT_ACCOUNT)
+        token = agents_token(cluster, node.name)
         url = f"https://{node.address}:{KUBELET_PORT}/configz"
         answer = get_unverified(url, headers={"Authorization": f"Bearer {token}"})
         return answer.json() if answer.ok else None
@@ -392,7 +364,7 @@ def test_an_agent_reads_its_node_and_what_its_kubelet_is_set_to(cluster: Cluster
     assert told["kubeletconfig"]["topologyManagerPolicy"] == node.spec.policy
 
 
-def test_an_agent_reports_on_pods_of_any_namespace(cluster: Cluster, installed: Path) -> None:
+def test_an_agent_reports_on_pods_of_any_namespace(cluster: Cluster, installed: Installation) -> None:
     about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "some-pod"}
     event = {"metadata": {"generateName": "some-pod."}, "involvedObject": about, "reason": "Misaligned"}
     events = "/api/v1/namespaces/default/events"
@@ -401,7 +373,7 @@ def test_an_agent_reports_on_pods_of_any_namespace(cluster: Cluster, installed: 
 
 
 def test_for_kais_annotation_an_agent_changes_annotations_of_its_own_nodes_pods(
-    cluster: Cluster, kubectl: Kubectl, installed: Path, run_folder: Path
+    cluster: Cluster, kubectl: Kubectl, installed: Installation, run_folder: Path
 ) -> None:
     folder = kustomization(run_folder / "manifests/kai", "overlays/default", ["kai-annotation"])
     # The DaemonSet itself is left as it is: the agents need not restart.
@@ -433,7 +405,7 @@ def test_for_kais_annotation_an_agent_changes_annotations_of_its_own_nodes_pods(
             cluster.until_gone(f"on-{node}")
         for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
             kubectl("delete", kind, "plumbline-agent-pods")
-        kubectl("apply", "-k", str(installed))
+        kubectl("apply", "-k", str(installed.overlay))
 
 
 @pytest.mark.parametrize(
@@ -452,11 +424,13 @@ def test_for_kais_annotation_an_agent_changes_annotations_of_its_own_nodes_pods(
         CRDS,
     ],
 )
-def test_an_agent_does_not_read(cluster: Cluster, installed: Path, path: str) -> None:
+def test_an_agent_does_not_read(cluster: Cluster, installed: Installation, path: str) -> None:
     assert "cannot" in refusal(lambda: agent_of(cluster, "snc").get(path))
 
 
-def test_administrators_and_the_garbage_collector_are_not_hindered(cluster: Cluster, installed: Path) -> None:
+def test_administrators_and_the_garbage_collector_are_not_hindered(
+    cluster: Cluster, installed: Installation
+) -> None:
     node = cluster.api.create("/api/v1/nodes", {"metadata": {"name": "leaving"}})
     owner = {"apiVersion": "v1", "kind": "Node", "name": "leaving", "uid": node["metadata"]["uid"]}
     for path, item in ((PLACEMENTS, named("leaving")), (NRTS, topology("leaving"))):
