@@ -13,6 +13,7 @@ prepare_system() { # prepare_system PRESET
   test/system/peers/build > build/system/peers &
   peers=$!
   build "$1"
+  build release plumbline-agent # what is measured
   wait "$peers" || die "the peers could not be built"
   system_bin=$PWD/build/$1/bin
 }
@@ -25,6 +26,7 @@ in_system() { # in_system NAME COMMAND...
     PATH="$system_bin:/usr/sbin:/usr/bin:/sbin:/bin" PYTHONPATH="$PWD/test/system" PYTHONDONTWRITEBYTECODE=1 \
     SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
     SYSTEM_RANDOM_SECONDS="${SYSTEM_RANDOM_SECONDS:-20}" SYSTEM_SEED="${SYSTEM_SEED:-1}" \
-    PLUMBLINE_AGENT="$system_bin/plumbline-agent" \
+    SYSTEM_CHAOS_SECONDS="${SYSTEM_CHAOS_SECONDS:-90}" \
+    SYSTEM_RELEASE="$PWD/build/release/bin" PLUMBLINE_AGENT="$system_bin/plumbline-agent" \
     "${@:2}"
 }

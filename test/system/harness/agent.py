@@ -11,6 +11,7 @@ from pathlib import Path
 
 import requests
 
+from . import truth
 from .api import Object
 from .installation import LEASES, NRTS, PLACEMENTS, Installation, agents_token
 from .node import Node
@@ -153,6 +154,41 @@ class Agent:
         """Of NodePlacement."""
         conditions = self.placement()["status"]["conditions"]
         return next((one for one in conditions if one["type"] == type), None)
+
+    def until_true(self, limit_s: float = 30, nrt: bool = True) -> float:
+        """Until it is what the kubelet says at this moment, which has to be a quiet one. Returns how long
+        that took, in seconds."""
+        word = truth.Word(self.node)
+        began = time.monotonic()
+
+        def agrees() -> bool:
+            found = word.against_placement(self.placement())
+            if nrt:
+                found += word.against_nrt(self.nrt())
+            if found:
+                raise Failed("\n".join(found))
+            return True
+
+        self._programs.until(f"what is published of {self.node.name} is true", agrees, limit_s)
+        return time.monotonic() - began
+
+    def until_condition(self, type: str, status: str, reason: str, limit_s: float = 30) -> str:
+        """Returns its message."""
+
+        def found() -> Object | None:
+            one = self.condition(type)
+            return one if one and (one["status"], one["reason"]) == (status, reason) else None
+
+        condition = self._programs.until(f"condition {type}={status} {reason}", found, limit_s)
+        message: str = condition["message"]
+        return message
+
+    def until_no_condition(self, type: str, status: str, limit_s: float = 90) -> None:
+        def gone() -> bool:
+            one = self.condition(type)
+            return one is None or bool(one["status"] != status)
+
+        self._programs.until(f"condition {type} is {status} no more", gone, limit_s)
 
 
 class Metrics:

@@ -14,7 +14,8 @@ from .pki import Pki
 from .process import Failed, Programs
 
 ADDRESS = os.environ.get("SYSTEM_CONTROL_PLANE", "10.210.0.1")  # an address of the sandbox's loopback device
-SERVER = f"https://{ADDRESS}:6443"
+PORT = 6443
+SERVER = f"https://{ADDRESS}:{PORT}"
 
 # Those whose work a scenario can see. The others would only cost time.
 CONTROLLERS = [
@@ -137,7 +138,7 @@ class ControlPlane:
             "kube-apiserver",
             "--etcd-servers=http://127.0.0.1:2379",
             f"--advertise-address={ADDRESS}",
-            "--secure-port=6443",
+            f"--secure-port={PORT}",
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.96.0.0/24",
             "--authorization-mode=Node,RBAC",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -57,6 +58,14 @@ def as_pod(
         *(str(Path(__file__).with_name("as_container.sh")), str(programs), *own, *(mounts or []), "--"),
         *command,
     ]
+
+
+def release() -> Path:
+    """The folder of the agent as it is shipped; the one in PATH has sanitizers."""
+    try:
+        return Path(os.environ["SYSTEM_RELEASE"])
+    except KeyError:
+        raise Failed("SYSTEM_RELEASE names no folder; run scripts/test --system") from None
 
 
 def found(program: str) -> Path:
