@@ -27,6 +27,7 @@ in_system() { # in_system NAME COMMAND...
     SYSTEM_FOLDER="$PWD/build/system/$1" SYSTEM_PEERS="$(cat build/system/peers)" \
     SYSTEM_RANDOM_SECONDS="${SYSTEM_RANDOM_SECONDS:-20}" SYSTEM_SEED="${SYSTEM_SEED:-1}" \
     SYSTEM_CHAOS_SECONDS="${SYSTEM_CHAOS_SECONDS:-90}" \
+    SYSTEM_MEASURE_SECONDS="${SYSTEM_MEASURE_SECONDS:-30}" SYSTEM_MEASURE_CHANGES="${SYSTEM_MEASURE_CHANGES:-60}" \
     SYSTEM_RELEASE="$PWD/build/release/bin" PLUMBLINE_AGENT="$system_bin/plumbline-agent" \
     "${@:2}"
 }

@@ -104,6 +104,10 @@ class Node:
         """Its sockets stay behind."""
         self._programs.stop(f"{self.name}-kubelet", how)
 
+    @property
+    def kubelet_pid(self) -> int:
+        return self._programs.pid(f"{self.name}-kubelet")
+
     def start_device_plugin(self, resource: str) -> None:
         name = resource.replace("/", "_")
         self.write_devices(resource)

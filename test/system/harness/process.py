@@ -85,6 +85,9 @@ class Programs:
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM, patience_s: float = 10) -> None:
         self._running.pop(name).stop(how, patience_s)
 
+    def pid(self, name: str) -> int:
+        return self._running[name].pid
+
     def kill_all(self, prefix: str) -> None:
         """Those whose names begin so, the last that was started first."""
         for name in reversed([name for name in self._running if name.startswith(prefix)]):

@@ -19,20 +19,32 @@ class RandomPods:
         self._node = node
         self._random = random.Random(f"{seed} {node.name}")
         self._made = 0
+        self._coming: list[Object] = []
+        self._going: list[str] = []
         self.alive: list[str] = []
         self.verdicts: Counter[str] = Counter()
 
     def step(self) -> None:
         """Some pods at once, and some go meanwhile."""
-        new = [self.any_pod() for _ in range(self._random.randint(1, 3))]
-        old = self._choose_old()
-        for made in new:
+        self.begin()
+        self.finish()
+
+    def begin(self) -> None:
+        """A step that the kubelet may not carry out yet."""
+        self._coming = [self.any_pod() for _ in range(self._random.randint(1, 3))]
+        self._going = self._choose_old()
+        for made in self._coming:
             self._cluster.create_pod(made)
-        for name in old:
+        for name in self._going:
             self._cluster.delete_pod(name)
-        for made in new:
+
+    def finish(self) -> None:
+        """What was begun, if it is not finished already."""
+        coming, self._coming = self._coming, []
+        going, self._going = self._going, []
+        for made in coming:
             self._note(made)
-        self._until_gone(old)
+        self._until_gone(going)
 
     def should_go_on(self) -> bool:
         """Where time is over: on a slow machine it may be before any pod was admitted."""

@@ -41,7 +41,7 @@ class Trouble:
     name: str
     around: Around
     shows: Shows | None = None  # None: it is none for who takes it right
-    kubelet_answers: bool = True  # so that pods may come and go meanwhile
+    kubelet_answers: bool = True  # pods that come and go do so meanwhile, and not only afterwards
 
 
 def grows(metric: str, **labels: str) -> Shows:
@@ -249,8 +249,8 @@ OF_THE_API_SERVER = [
 OF_THE_NODE = [
     Trouble("kubelet ended", kubelet_away(signal.SIGTERM), kubelet_is_silent, kubelet_answers=False),
     Trouble("kubelet killed", kubelet_away(signal.SIGKILL), kubelet_is_silent, kubelet_answers=False),
-    Trouble("full disk", full_disk),
-    Trouble("read-only disk", read_only_disk),
+    Trouble("full disk", full_disk, kubelet_answers=False),
+    Trouble("read-only disk", read_only_disk, kubelet_answers=False),
     Trouble("clock set forth", clock_set(7200), clock_differs_by(7200)),
     Trouble("clock set back", clock_set(-3600), clock_differs_by(-3600)),
     Trouble("inotify overflow", overflow),

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -106,10 +106,10 @@ class Weather:
         """Until it shows in the agent's metrics."""
         before, began = self.measured.metrics(), time.monotonic()
         with trouble.around(self.storm):
-            if trouble.kubelet_answers:
-                self.pods_come_and_go()
+            self._change_pods(trouble)
             if trouble.shows:
                 self._note_whether_it_shows(trouble, before)
+        self._on_each_node(RandomPods.finish)
         print(f"{trouble.name}: {time.monotonic() - began:.1f} s")
 
     def _note_whether_it_shows(self, trouble: Trouble, before: Metrics) -> None:
@@ -130,9 +130,9 @@ class Weather:
                 for agent in self.storm.agents[1:]:
                     agent.stop(signal.SIGKILL)
                     agent.start()
-            if inside.kubelet_answers:
-                self.pods_come_and_go()
+            self._change_pods(inside)
             time.sleep(self.random.uniform(0, 3))  # the storm's duration; nothing is waited for
+        self._on_each_node(RandomPods.finish)
 
     def calm(self) -> Memory:
         """All is over, and what is published is true. Returns what the measured agent then takes."""
@@ -147,9 +147,14 @@ class Weather:
             print(f"{agent.name}: true {agent.until_true(limit_s=OVER_S):.2f} s after the storm")
         return memory(self.measured.pid)
 
-    def pods_come_and_go(self) -> None:
+    def _change_pods(self, trouble: Trouble) -> None:
+        self._on_each_node(RandomPods.begin)
+        if trouble.kubelet_answers:
+            self._on_each_node(RandomPods.finish)
+
+    def _on_each_node(self, do: Callable[[RandomPods], None]) -> None:
         with ThreadPoolExecutor() as pool:
-            list(pool.map(RandomPods.step, self.pods))
+            list(pool.map(do, self.pods))
 
 
 def test_a_storm_leaves_nothing_untrue_empty_or_grown(cluster: Cluster, storm: Storm) -> None:

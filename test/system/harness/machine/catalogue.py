@@ -117,6 +117,15 @@ def _misled() -> Machine:
     )
 
 
+def _large() -> Machine:
+    """Room for more pods with CPUs of their own than a kubelet takes."""
+    gpus = [switch(0x10 + 0x40 * socket, socket, *[NVIDIA_GPU] * 4) for socket in range(2)]
+    return Machine(
+        numa_nodes=tuple(NumaNode(id, socket=id, cores=64, memory_mib=4 * _MEMORY_MIB) for id in range(2)),
+        pci=tuple(device for four in gpus for device in four),
+    )
+
+
 MACHINES: dict[str, Machine] = {
     "two-socket": _two_socket(),
     "snc": _snc(),
@@ -127,4 +136,5 @@ MACHINES: dict[str, Machine] = {
     "sparse": _sparse(),
     "offline": _offline(),
     "misled": _misled(),
+    "large": _large(),
 }
