@@ -20,6 +20,7 @@ from .process import Failed, Program
 
 ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 METRICS_PORT = 8080
+ASK_AGAIN_S = 1.0  # the kubelet, which may still be on its way
 
 
 class AccountFolder:
@@ -62,7 +63,8 @@ class Agent:
         mounts: Iterable[str] = (),
         blind: bool = False,
     ) -> None:
-        """`programs` is the folder with the build to run; the rest is as for as_pod."""
+        """`arguments` go before the DaemonSet's. `programs` is the folder with the build to run; the rest is
+        as for as_pod."""
         cluster = installation.cluster
         self.node = node
         self.token = ""
@@ -89,8 +91,11 @@ class Agent:
         """Does not wait for anything."""
         if not self.token:
             self.renew_token()
+        own = [f"--metrics-address={self.node.address}", *self._arguments]
+        set_here = {argument.partition("=")[0] for argument in own}
         given = self._pod_spec["containers"][0]["args"]
-        command = ["plumbline-agent", *given, f"--metrics-address={self.node.address}", *self._arguments]
+        usual = [argument for argument in given if argument.partition("=")[0] not in set_here]
+        command = ["plumbline-agent", *usual, *own]
         inside = as_pod(
             self.node, self._pod_spec, self._build, [*self._environment, *command], self._mounts, self._blind
         )
@@ -142,7 +147,10 @@ class Agent:
     # What it publishes
 
     def placement(self) -> Object:
-        return self._installation.cluster.api.get(f"{PLACEMENTS}/{self.node.name}")
+        item = self._installation.cluster.api.get(f"{PLACEMENTS}/{self.node.name}")
+        if "status" not in item:
+            raise Failed(f"NodePlacement {self.node.name} has no status (yet): it takes two writes")
+        return item
 
     def nrt(self) -> Object:
         return self._installation.cluster.api.get(f"{NRTS}/{self.node.name}")
@@ -156,21 +164,24 @@ class Agent:
         return next((one for one in conditions if one["type"] == type), None)
 
     def until_true(self, limit_s: float = 30, nrt: bool = True) -> float:
-        """Until it is what the kubelet says at this moment, which has to be a quiet one. Returns how long
-        that took, in seconds."""
+        """Until it is what the kubelet says. Returns how long that took, in seconds."""
         word = truth.Word(self.node)
-        began = time.monotonic()
+        began = asked = time.monotonic()
 
         def agrees() -> bool:
-            found = word.against_placement(self.placement())
-            if nrt:
-                found += word.against_nrt(self.nrt())
-            if found:
+            nonlocal word, asked
+            if found := self._differences(word, nrt):
+                if time.monotonic() > asked + ASK_AGAIN_S:
+                    word, asked = truth.Word(self.node), time.monotonic()
                 raise Failed("\n".join(found))
             return True
 
         self._programs.until(f"what is published of {self.node.name} is true", agrees, limit_s)
         return time.monotonic() - began
+
+    def _differences(self, word: truth.Word, nrt: bool) -> list[str]:
+        found = word.against_placement(self.placement())
+        return found + (word.against_nrt(self.nrt()) if nrt else [])
 
     def until_condition(self, type: str, status: str, reason: str, limit_s: float = 30) -> str:
         """Returns its message."""

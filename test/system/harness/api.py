@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import requests
+import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
 from .process import Failed
@@ -113,7 +113,7 @@ def _decoded(request: str, answer: requests.Response) -> Object:
 
 def get_unverified(url: str, **arguments: Any) -> requests.Response:
     """Of a program of the sandbox that made its certificate itself: who it is, is not in question here."""
-    with requests.Session() as session, warnings.catch_warnings():
-        warnings.simplefilter("ignore", InsecureRequestWarning)
+    urllib3.disable_warnings(InsecureRequestWarning)  # each time: pytest switches them on again
+    with requests.Session() as session:
         session.trust_env = False
         return session.get(url, timeout=10, verify=False, **arguments)

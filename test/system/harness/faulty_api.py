@@ -241,6 +241,8 @@ class FaultyApi:
         self._exchanges.append(exchange)
 
     async def _listen(self) -> None:
+        if self._listener and self._listener.is_serving():
+            return
         self._listener = await asyncio.start_server(
             self._serve, self.address, self.port, ssl=self._to_clients, limit=LONGEST_HEAD
         )

@@ -208,7 +208,7 @@ def foreign(name: str, **more: object) -> Object:
         "kind": "NodeResourceTopology",
         "metadata": {"name": name, **more},
         "attributes": [{"name": "topologyManagerPolicy", "value": "foreign"}],
-        "zones": [{"name": "node-0", "type": "Node", "resources": []}],
+        "zones": [{"name": "node-0", "type": "Node"}],
     }
 
 
@@ -232,12 +232,12 @@ def test_an_object_that_somebody_else_writes_is_left_to_him_and_taken_up_when_he
 def test_an_object_is_taken_over_with_all_that_the_other_left(
     cluster: Cluster, agents: dict[str, Agent], installed: Installation, api: FaultyApi
 ) -> None:
-    node = cluster.nodes["snc"]
+    node = cluster.nodes["misled"]
     namespace = cluster.api.get("/api/v1/namespaces/default")["metadata"]
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": namespace["uid"]}
-    left = foreign("snc", annotations={"some-exporter": "was here"}, ownerReferences=[owner])
-    cluster.api.delete(f"{NRTS}/snc")
-    cluster.api.apply(f"{NRTS}/snc", left, "some-exporter", force="true")
+    left = foreign("misled", annotations={"some-exporter": "was here"}, ownerReferences=[owner])
+    cluster.api.delete(f"{NRTS}/misled")
+    cluster.api.apply(f"{NRTS}/misled", left, "some-exporter", force="true")
     with instead(agents, Agent(installed, node, (api.address, api.port), "--nrt=always")) as agent:
         agent.until_true()
         nrt = agent.nrt()
@@ -249,13 +249,13 @@ def test_an_object_is_taken_over_with_all_that_the_other_left(
 def test_an_object_is_not_touched_where_none_is_wanted(
     cluster: Cluster, agents: dict[str, Agent], installed: Installation, api: FaultyApi
 ) -> None:
-    node = cluster.nodes["snc"]
+    node = cluster.nodes["pod-level"]
     with instead(agents, Agent(installed, node, (api.address, api.port), "--nrt=never")) as agent:
-        cluster.api.delete(f"{NRTS}/snc")
-        with holding(cluster, "unseen", "snc", {"cpu": "1", "memory": "1Gi"}):
+        cluster.api.delete(f"{NRTS}/pod-level")
+        with holding(cluster, "unseen", "pod-level", {"cpu": "1", "memory": "1Gi"}):
             agent.until_true(nrt=False)
-        assert not cluster.api.exists(f"{NRTS}/snc")
-    agents["snc"].until_true()
+        assert not cluster.api.exists(f"{NRTS}/pod-level")
+    agents["pod-level"].until_true()
 
 
 @pytest.mark.parametrize("resource", [NRTS, PLACEMENTS])
@@ -316,7 +316,7 @@ def test_a_definition_may_go_and_come_back(
     kubectl("delete", "crd", definition(file)["metadata"]["name"])
     try:
         if resource == NRTS:
-            agents["snc"].until_condition("NRTPublished", "False", "NotServed")
+            agents["two-socket"].until_condition("NRTPublished", "False", "NotServed")
         for agent in agents.values():
             assert agent.is_alive()
     finally:
@@ -389,7 +389,7 @@ def test_an_api_server_that_is_away_is_waited_for(
             api.come_up()
             print(f"true again {agent.until_true(limit_s=90):.2f} s after the API server came back")
     finally:
-        api.come_up()
+        api.come_up()  # also where it went wrong
     for other in agents.values():
         other.until_true(limit_s=90)
 
