@@ -107,24 +107,10 @@ bool IsStaticPodUid(const std::string& uid) {
   return uid.size() == 32 && uid.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::set<std::string> UidsWithEntries(const KubeletState& state) {
-  std::set<std::string> uids;
-  if (state.cpu) {
-    for (const auto& [uid, entry] : state.cpu->entries) uids.insert(uid);
-  }
-  if (state.memory) {
-    for (const auto& [uid, entry] : state.memory->entries) uids.insert(uid);
-  }
-  if (state.devices) {
-    for (const auto& [uid, entry] : state.devices->entries) uids.insert(uid);
-  }
-  return uids;
-}
-
 class Joiner {
  public:
-  explicit Joiner(const KubeletState& state)
-      : state_(state), with_entries_(UidsWithEntries(state)) {
+  Joiner(const KubeletState& state, const std::vector<ApiPod>* api_pods)
+      : state_(state), api_pods_(api_pods), with_entries_(UidsWithEntries(state)) {
     if (!state.pod_logs) return;
     for (const podresources::PodLogFolder& folder : *state.pod_logs) {
       folders_[{folder.namespace_name, folder.name}].insert(folder.uid);
@@ -133,25 +119,40 @@ class Joiner {
 
   void Join(const Pod& pod) {
     JoinedPod joined{.pod = &pod, .uid = "", .kubelet_uid = ""};
-    const std::string uid = TellUid(pod);
-    (IsStaticPodUid(uid) ? joined.kubelet_uid : joined.uid) = uid;
-    if (!uid.empty()) result_.active.insert(uid);
+    if (const ApiPod* known = FindKnown(pod)) {
+      joined.uid = known->uid;
+      joined.kubelet_uid = known->kubelet_uid;
+    } else {
+      const std::string uid = TellUid(pod);
+      (IsStaticPodUid(uid) ? joined.kubelet_uid : joined.uid) = uid;
+    }
+    if (!joined.state_uid().empty()) result_.active.insert(joined.state_uid());
     result_.pods.push_back(std::move(joined));
   }
 
   Joined Finish() && {
-    if (!state_.pod_logs && !result_.pods.empty()) {
+    const auto unknown = std::ranges::count_if(
+        result_.pods, [](const JoinedPod& pod) { return pod.state_uid().empty(); });
+    if (!state_.pod_logs && unknown > 0) {
       result_.diagnostics.push_back(
           {.code = "PodUidsUnknown",
            .subject = "",
            .message = fmt::format("The folder of pod logs cannot be read, so the UIDs of {} pods "
                                   "are not known.",
-                                  result_.pods.size())});
+                                  unknown)});
     }
     return std::move(result_);
   }
 
  private:
+  const ApiPod* FindKnown(const Pod& pod) const {
+    const ApiPod* known = api_pods_ == nullptr ? nullptr : FindApiPod(*api_pods_, pod);
+    if (known == nullptr || Compare(pod, state_, known->state_uid()) == Match::kDiffers) {
+      return nullptr;
+    }
+    return known;
+  }
+
   std::string TellUid(const Pod& pod) {
     const auto found = folders_.find({pod.namespace_name, pod.name});
     const std::set<std::string> uids =
@@ -193,6 +194,7 @@ class Joiner {
   }
 
   const KubeletState& state_;
+  const std::vector<ApiPod>* const api_pods_;  // nullptr: not known
   const std::set<std::string> with_entries_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> folders_;
   Joined result_;
@@ -200,9 +202,27 @@ class Joiner {
 
 }  // namespace
 
-Joined JoinPods(const podresources::Assignments& assignments,
-                const podresources::KubeletState& state) {
-  Joiner joiner(state);
+std::set<std::string> UidsWithEntries(const KubeletState& state) {
+  std::set<std::string> uids;
+  if (state.cpu) {
+    for (const auto& [uid, entry] : state.cpu->entries) uids.insert(uid);
+  }
+  if (state.memory) {
+    for (const auto& [uid, entry] : state.memory->entries) uids.insert(uid);
+  }
+  if (state.devices) {
+    for (const auto& [uid, entry] : state.devices->entries) uids.insert(uid);
+  }
+  return uids;
+}
+
+bool HasEntriesOf(const KubeletState& state, const std::string& uid, const Pod& pod) {
+  return Compare(pod, state, uid) == Match::kEqual;
+}
+
+Joined JoinPods(const podresources::Assignments& assignments, const KubeletState& state,
+                const std::optional<std::vector<ApiPod>>& api_pods) {
+  Joiner joiner(state, api_pods ? &*api_pods : nullptr);
   for (const Pod& pod : assignments.pods) joiner.Join(pod);
   return std::move(joiner).Finish();
 }

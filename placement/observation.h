@@ -11,6 +11,7 @@
 #include "hwinfo/device_id.h"
 #include "hwinfo/enforced.h"
 #include "hwinfo/topology.h"
+#include "placement/api_pods.h"
 #include "placement/node_placement.h"
 #include "placement/node_resource_topology.h"
 #include "podresources/assignments.h"
@@ -41,10 +42,13 @@ struct Facts {
   // Names of containers by the ids that cgroups have (podresources/container_names.h). Without a
   // name, a cgroup can only be seen to agree with a container, never to differ.
   std::map<std::string, std::string> container_names;
+  // This node's pods, as the API server has them; nullopt: it is not asked, or does not answer.
+  std::optional<std::vector<ApiPod>> api_pods;
   std::vector<DeviceHardware> device_hardware;  // sorted by (resource, id)
   // Devices of the last observation: one that is missing from GetAllocatableResources now, while
   // its resource is still there, has turned unhealthy and still counts for the kubelet.
   std::vector<PlacedDevice> known_devices;
+  base::Diagnostics diagnostics;  // of gathering them
   bool settled = true;  // false: the kubelet's files changed during every attempt to read them
 };
 

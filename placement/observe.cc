@@ -246,7 +246,7 @@ class Observer {
 
  private:
   void Join() {
-    joined_ = JoinPods(*facts_.assignments, facts_.state);
+    joined_ = JoinPods(*facts_.assignments, facts_.state, facts_.api_pods);
     std::ranges::move(joined_.diagnostics, std::back_inserter(own_));
     std::set<std::string> known;
     for (const JoinedPod& pod : joined_.pods) {
@@ -281,6 +281,12 @@ class Observer {
                                    .memory_is_static = HasStaticMemory(placement_.kubelet)};
     const CgroupsByUid cgroups =
         facts_.enforced.ok() ? GroupByUid(*facts_.enforced) : CgroupsByUid();
+    container_names_ = facts_.container_names;
+    if (facts_.api_pods) {
+      for (const ApiPod& pod : *facts_.api_pods) {
+        container_names_.insert(pod.containers.begin(), pod.containers.end());
+      }
+    }
     for (const JoinedPod& joined : joined_.pods) PlaceOne(joined, context, cgroups);
     std::ranges::sort(placement_.pods, {}, [](const PlacedPod& pod) {
       return std::tie(pod.namespace_name, pod.name, pod.uid, pod.kubelet_uid);
@@ -304,7 +310,7 @@ class Observer {
     if (hidden.empty() && std::ranges::none_of(pod.containers, HoldsSomething)) return;
     const auto found = cgroups.find(joined.state_uid());
     if (found != cgroups.end() && !joined.state_uid().empty()) {
-      AttachKernelFacts(found->second, facts_.container_names, pod, own_);
+      AttachKernelFacts(found->second, container_names_, pod, own_);
     }
     CountCompared(pod);
     JudgePod(context, pod, own_);
@@ -332,6 +338,7 @@ class Observer {
     const auto add = [&](const base::Diagnostics& from) {
       observation.diagnostics.insert(observation.diagnostics.end(), from.begin(), from.end());
     };
+    add(facts_.diagnostics);
     add(facts_.topology.diagnostics);
     add(facts_.config.diagnostics);
     add(facts_.state.diagnostics);
@@ -348,6 +355,7 @@ class Observer {
   NodePlacement placement_;
   base::Diagnostics own_;
   Joined joined_;
+  std::map<std::string, std::string> container_names_;
   Compared compared_;
   CpuAccount cpus_;
   MemoryAccount memory_;
@@ -356,6 +364,13 @@ class Observer {
 
 }  // namespace
 
-Observation Observe(const Facts& facts) { return Observer(facts).Run(); }
+Observation Observe(const Facts& facts) {
+  if (!facts.assignments.ok() || !facts.api_pods) return Observer(facts).Run();
+  auto corrected = Correct(*facts.assignments, facts.state, *facts.api_pods);
+  if (!corrected) return Observer(facts).Run();
+  Facts corrected_facts = facts;
+  corrected_facts.assignments = *std::move(corrected);
+  return Observer(corrected_facts).Run();
+}
 
 }  // namespace placement
