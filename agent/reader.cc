@@ -129,6 +129,7 @@ absl::Status Reader::Start() {
     AwaitConfigz();
   }
   Look look;
+  TakePods(look);
   AskKubelet(look);
   HasNewDevices();
   ResolveDevices();
@@ -138,6 +139,7 @@ absl::Status Reader::Start() {
 Look Reader::Again(const Hints& hints) {
   Look look;
   if (sources_.files) FollowConfig(hints, look);
+  TakePods(look);
   AskKubelet(look);
   if (sources_.files) FollowCgroups(hints, look);
   FollowHardware(hints, look.kubelet_changed && HasNewDevices(), look);
@@ -325,6 +327,21 @@ void Reader::AskKubelet(Look& look) {
   facts_.observed_at = clock_.Now();
   // The next one looks for the socket anew: it may be at another place in the tree by then.
   if (!facts_.assignments.ok()) client_ = nullptr;
+}
+
+void Reader::TakePods(Look& look) {
+  KnownPods pods = options_.pods ? options_.pods() : nullptr;
+  if (pods == pods_) return;
+  pods_ = std::move(pods);
+  look.changed = true;
+  facts_.api_pods.reset();
+  facts_.diagnostics.clear();
+  if (pods_ == nullptr) return;
+  if (pods_->ok()) {
+    facts_.api_pods = **pods_;
+  } else {
+    NoteUnreadable("NodePodsUnreadable", pods_->status(), facts_.diagnostics);
+  }
 }
 
 // Files are parsed only if one is another file than before.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,6 +24,10 @@ namespace agent {
 using ConfigzOf = std::function<std::shared_ptr<const absl::StatusOr<std::string>>(
     const KubeletRun& run, std::chrono::milliseconds patience)>;
 
+// This node's pods, sorted by namespace and name, or why they are not known; nullptr: not answered
+// yet (node_pods.h).
+using KnownPods = std::shared_ptr<const absl::StatusOr<std::vector<placement::ApiPod>>>;
+
 struct ReaderOptions {
   podresources::ConnectOptions connect = {};
   int readings = 1;  // of the kubelet in one look, see AskKubelet
@@ -30,6 +35,7 @@ struct ReaderOptions {
   // (Notice::Poke) that it has something else to say.
   ConfigzOf configz = nullptr;                             // none: files are read
   std::function<std::string()> kubelet_version = nullptr;  // "" unknown
+  std::function<KnownPods()> pods = nullptr;               // none: log folders tell of them
 };
 
 // What a look has found.
@@ -84,6 +90,7 @@ class Reader {
   void FollowCgroups(const Hints& hints, Look& look);
   void ReadCgroups();
   void AskKubelet(Look& look);
+  void TakePods(Look& look);
   podresources::KubeletState ReadState();
   KubeletRun CurrentRun() const;
   std::string FingerprintConfig() const;
@@ -98,6 +105,7 @@ class Reader {
   std::unique_ptr<podresources::Client> client_;
   podresources::KubeletState state_;  // the files as last parsed
   KubeletRun run_;
+  KnownPods pods_;                                              // what facts_.api_pods is of
   KubeletRun configured_run_;                                   // the one that facts_.config is of
   std::shared_ptr<const absl::StatusOr<std::string>> configz_;  // its own word, if it has given it
   std::string config_fingerprint_;

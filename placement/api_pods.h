@@ -12,16 +12,16 @@ namespace placement {
 
 // What the API server knows of a pod of this node, and the kubelet's own API does not tell.
 struct ApiPod {
-  std::string namespace_name;
-  std::string name;
-  std::string uid;
+  std::string namespace_name = {};
+  std::string name = {};
+  std::string uid = {};
   // Static pods, of which the API server has a mirror: the kubelet's own UID, which cgroups and
   // state files have; "" for all others.
-  std::string kubelet_uid;
-  std::string phase;                              // "Running", "Succeeded"
-  std::string qos_class;                          // "Guaranteed", "Burstable"; "" not said
-  bool deleting = false;                          // it is to go, and may still run
-  std::map<std::string, std::string> containers;  // names by the runtime's ids
+  std::string kubelet_uid = {};
+  std::string phase = {};                              // "Running", "Succeeded"
+  std::string qos_class = {};                          // "Guaranteed", "Burstable"; "" not said
+  bool deleting = false;                               // it is to go, and may still run
+  std::map<std::string, std::string> containers = {};  // names by the runtime's ids
   // The pod's key in the kubelet's state files.
   const std::string& state_uid() const { return kubelet_uid.empty() ? uid : kubelet_uid; }
   bool operator==(const ApiPod&) const = default;

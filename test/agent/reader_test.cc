@@ -52,7 +52,8 @@ class ReaderTest : public testing::Test {
                             longest_patience_ = std::max(longest_patience_, patience);
                             return answer_;
                           },
-                      .kubelet_version = [this] { return version_; }},
+                      .kubelet_version = [this] { return version_; },
+                      .pods = [this] { return pods_; }},
         clock_);
     ASSERT_OK(reader_->Start());
   }
@@ -67,6 +68,7 @@ class ReaderTest : public testing::Test {
   KubeletRun asked_;
   milliseconds longest_patience_{0};
   std::string version_;
+  KnownPods pods_;
   std::unique_ptr<Reader> reader_;
 };
 
@@ -138,6 +140,23 @@ TEST_F(ReaderTest, ForgetsTheAnswerOfAKubeletThatWasRestarted) {
   Says(Configz("single-numa-node"));
   Look();
   EXPECT_EQ(Policy(), "single-numa-node");
+}
+
+TEST_F(ReaderTest, KnowsTheNodesPodsOnceTheApiServerHasToldAndWhyItDoesNot) {
+  Start();
+  EXPECT_EQ(reader_->facts().api_pods, std::nullopt);
+  pods_ = std::make_shared<const absl::StatusOr<std::vector<placement::ApiPod>>>(
+      absl::PermissionDeniedError("missing permission: watch pods"));
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(reader_->facts().api_pods, std::nullopt);
+  EXPECT_THAT(reader_->facts().diagnostics, HasCode("NodePodsUnreadable"));
+  pods_ = std::make_shared<const absl::StatusOr<std::vector<placement::ApiPod>>>(
+      std::vector<placement::ApiPod>{{.namespace_name = "ml", .name = "llm-0", .uid = "uid-1"}});
+  EXPECT_TRUE(Look());
+  ASSERT_TRUE(reader_->facts().api_pods.has_value());
+  EXPECT_EQ(reader_->facts().api_pods->at(0).uid, "uid-1");
+  EXPECT_TRUE(reader_->facts().diagnostics.empty());
+  EXPECT_FALSE(Look());
 }
 
 TEST_F(ReaderTest, KnowsTheKubeletsVersionOnceTheNodeSaysIt) {

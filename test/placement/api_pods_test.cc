@@ -26,10 +26,8 @@ ApiPod Running(const std::string& name, const std::string& uid) {
   return {.namespace_name = "ml",
           .name = name,
           .uid = uid,
-          .kubelet_uid = "",
           .phase = "Running",
-          .qos_class = "Guaranteed",
-          .containers = {}};
+          .qos_class = "Guaranteed"};
 }
 ApiPod Ended(const std::string& name, const std::string& uid, const std::string& phase) {
   ApiPod pod = Running(name, uid);

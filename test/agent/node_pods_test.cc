@@ -1,0 +1,170 @@
+// Run under ThreadSanitizer as well.
+#include "agent/node_pods.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "kube/http_transport.h"
+#include "test/fakes/clock.h"
+#include "test/kube/scripted_server.h"
+#include "test/kube/watch_lines.h"
+#include "test/support/status.h"
+
+namespace agent {
+namespace {
+
+using placement::ApiPod;
+using test::Chunked;
+using test::EventLine;
+using test::InitialEndLine;
+using test::StatusIs;
+using test::StatusReply;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr auto kHang = test::Answer::Then::kHang;
+
+std::string PodJson(const std::string& name, const std::string& version, const std::string& phase,
+                    const std::string& ready_since = "12:00") {
+  return fmt::format(
+      R"({{"metadata":{{"namespace":"ml","name":"{}","uid":"uid-{}","resourceVersion":"{}"}},)"
+      R"("status":{{"phase":"{}","qosClass":"Guaranteed","conditions":[{{"type":"Ready","lastProbeTime":"{}"}}]}}}})",
+      name, name, version, phase, ready_since);
+}
+
+TEST(ReadApiPod, TakesWhatTheKubeletDoesNotTell) {
+  ASSERT_OK_AND_ASSIGN(
+      const ApiPod pod,
+      ReadApiPod({.namespace_name = "ml", .name = "llm-0", .uid = "uid-1", .json = R"({
+        "metadata": {"deletionTimestamp": "2026-11-29T12:00:00Z"},
+        "spec": {"containers": [{"name": "main", "env": [{"name": "SECRET", "value": "x"}]}]},
+        "status": {"phase": "Running", "qosClass": "Burstable",
+          "initContainerStatuses": [{"name": "warm-up", "containerID": "cri-o://aa"}],
+          "containerStatuses": [{"name": "main", "containerID": "containerd://bb"},
+                                {"name": "waiting", "state": {"waiting": {}}}],
+          "ephemeralContainerStatuses": [{"name": "debug", "containerID": "docker://cc"}]}})"}));
+  EXPECT_EQ(pod.namespace_name + "/" + pod.name + " " + pod.uid, "ml/llm-0 uid-1");
+  EXPECT_EQ(pod.kubelet_uid, "");
+  EXPECT_EQ(pod.phase, "Running");
+  EXPECT_EQ(pod.qos_class, "Burstable");
+  EXPECT_TRUE(pod.deleting);
+  EXPECT_THAT(pod.containers,
+              ElementsAre(Pair("aa", "warm-up"), Pair("bb", "main"), Pair("cc", "debug")));
+}
+
+TEST(ReadApiPod, KnowsTheKubeletsUidOfAStaticPod) {
+  ASSERT_OK_AND_ASSIGN(const ApiPod pod, ReadApiPod({.uid = "uid-of-the-mirror", .json = R"({
+        "metadata": {"annotations": {"kubernetes.io/config.hash": "2ddda20ca430515db1a4a8714007dd04",
+          "kubernetes.io/config.mirror": "2ddda20ca430515db1a4a8714007dd04",
+          "kubernetes.io/config.source": "file"}}})"}));
+  EXPECT_EQ(pod.uid, "uid-of-the-mirror");
+  EXPECT_EQ(pod.kubelet_uid, "2ddda20ca430515db1a4a8714007dd04");
+}
+
+TEST(ReadApiPod, OfAnOrdinaryPodHasNoUidOfTheKubelets) {
+  ASSERT_OK_AND_ASSIGN(const ApiPod pod, ReadApiPod({.json = R"({
+        "metadata": {"annotations": {"kubernetes.io/config.source": "api"}}})"}));
+  EXPECT_EQ(pod.kubelet_uid, "");
+  EXPECT_FALSE(pod.deleting);
+}
+
+TEST(ReadApiPod, NamesTheFieldThatMakesNoSense) {
+  EXPECT_THAT(ReadApiPod({.json = R"({"status":{"containerStatuses":[{"containerID":7}]}})"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("status.containerStatuses[0].containerID: is no string")));
+}
+
+class NodePodsTest : public testing::Test {
+ protected:
+  void Start() {
+    auto pods = std::make_unique<NodePods>(client_, "gpu-7", [this] {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return pods_ != nullptr; });
+      seen_.push_back(pods_->Get());
+      changed_.notify_all();
+    });
+    const std::lock_guard lock(mutex_);
+    pods_ = std::move(pods);
+    changed_.notify_all();
+  }
+  // What there was at each change, once there were so many; fewer after 10 s.
+  std::vector<NodePods::Pods> AwaitChanges(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return seen_.size() >= count; });
+    EXPECT_EQ(seen_.size(), count);
+    return seen_;
+  }
+
+  test::ScriptedServer server_;
+  test::FakeClock clock_;
+  std::unique_ptr<kube::Transport> transport_ =
+      kube::MakeTransport({.server = server_.url()}, clock_).value();
+  kube::Client client_{*transport_, clock_, {}, [] { return 0.0; }};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<NodePods::Pods> seen_;
+  std::unique_ptr<NodePods> pods_;
+};
+
+auto IsNamed(const std::string& name) { return Field(&ApiPod::name, name); }
+
+TEST_F(NodePodsTest, TellsOfThePodsOnlyOnceAllAreKnown) {
+  server_.Then(Chunked({EventLine("ADDED", PodJson("b", "1", "Running")),
+                        EventLine("ADDED", PodJson("a", "2", "Pending")), InitialEndLine("2")},
+                       kHang));
+  Start();
+  const auto seen = AwaitChanges(1);
+  ASSERT_OK(*seen[0]);
+  EXPECT_THAT(**seen[0], ElementsAre(IsNamed("a"), IsNamed("b")));
+  EXPECT_THAT(server_.requests()[0].target,
+              HasSubstr("/api/v1/pods?fieldSelector=spec.nodeName%3Dgpu-7&"));
+}
+
+TEST_F(NodePodsTest, TellsOfWhatMattersAndOfNoOtherChange) {
+  server_.Then(Chunked({EventLine("ADDED", PodJson("a", "1", "Running")), InitialEndLine("1"),
+                        EventLine("MODIFIED", PodJson("a", "2", "Running", "12:01")),
+                        EventLine("MODIFIED", PodJson("a", "3", "Succeeded")),
+                        EventLine("DELETED", PodJson("a", "4", "Succeeded"))},
+                       kHang));
+  Start();
+  const auto seen = AwaitChanges(3);
+  EXPECT_EQ((**seen[0])[0].phase, "Running");
+  EXPECT_EQ((**seen[1])[0].phase, "Succeeded");
+  EXPECT_THAT(**seen[2], IsEmpty());
+}
+
+TEST_F(NodePodsTest, KeepsWhatItKnowsWhileTheApiServerIsAway) {
+  server_.Then(Chunked({EventLine("ADDED", PodJson("a", "1", "Running")), InitialEndLine("1")}))
+      .Then(StatusReply(503, "x", "down"))
+      .Then(Chunked({EventLine("MODIFIED", PodJson("a", "2", "Failed"))}, kHang));
+  Start();
+  const auto seen = AwaitChanges(2);
+  EXPECT_EQ((**seen[1])[0].phase, "Failed");
+}
+
+TEST_F(NodePodsTest, AreNotKnownWithoutThePermissionWhichIsAskedForSeldom) {
+  server_
+      .Then(StatusReply(403, "Forbidden",
+                        R"(User \"u\" cannot watch resource \"pods\" in API group \"\" at)"))
+      .Then(StatusReply(403, "Forbidden",
+                        R"(User \"u\" cannot watch resource \"pods\" in API group \"\" at)"))
+      .Then(
+          Chunked({EventLine("ADDED", PodJson("a", "1", "Running")), InitialEndLine("1")}, kHang));
+  Start();
+  const auto seen = AwaitChanges(2);
+  EXPECT_THAT(*seen[0], StatusIs(absl::StatusCode::kPermissionDenied,
+                                 HasSubstr("missing permission: watch pods")));
+  EXPECT_THAT(**seen[1], ElementsAre(IsNamed("a")));
+  EXPECT_THAT(clock_.pauses(), ElementsAre(std::chrono::minutes(10), std::chrono::minutes(10)));
+}
+
+}  // namespace
+}  // namespace agent
