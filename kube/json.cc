@@ -175,6 +175,17 @@ absl::StatusOr<std::optional<std::int64_t>> JsonObject::Number(const std::string
   return number;
 }
 
+absl::StatusOr<std::vector<std::int64_t>> JsonObject::Numbers(const std::string& name) const {
+  ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Elements(name));
+  std::vector<std::int64_t> numbers;
+  for (const std::string_view element : elements) {
+    const std::optional<std::int64_t> number = base::ParseNumber<std::int64_t>(element);
+    if (!number) return Wrong(Path(name), "is no list of whole numbers");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 absl::StatusOr<JsonObject> JsonObject::Object(const std::string& name) const {
   if (!Has(name)) return JsonObject();
   return ParseAt(Raw(name), Path(name));

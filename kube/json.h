@@ -30,6 +30,7 @@ class JsonObject {
   absl::StatusOr<std::string> Text(const std::string& name) const;  // "" if absent
   absl::StatusOr<bool> Flag(const std::string& name) const;         // false if absent
   absl::StatusOr<std::optional<std::int64_t>> Number(const std::string& name) const;
+  absl::StatusOr<std::vector<std::int64_t>> Numbers(const std::string& name) const;
   absl::StatusOr<JsonObject> Object(const std::string& name) const;  // without members if absent
   absl::StatusOr<std::vector<JsonObject>> Objects(const std::string& name) const;
   absl::StatusOr<std::vector<std::string>> Texts(const std::string& name) const;

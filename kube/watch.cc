@@ -32,6 +32,7 @@ class Watcher {
       : client_(client),
         options_(std::move(options)),
         handle_(std::move(handle)),
+        selection_(options_.selection),
         backoff_(options_.first_pause, options_.longest_pause, client.random()) {}
 
   void Run(const std::stop_token& stop);
@@ -52,6 +53,7 @@ class Watcher {
   absl::Status Take(std::string_view text);
   absl::Status Refused(const ApiError& error);
 
+  bool TryOlderVersion();
   milliseconds PauseAfter(const absl::Status& step);
   void Put(Object object);
   void Remove(const Object& object);
@@ -59,12 +61,14 @@ class Watcher {
   void Synced();
   void Lost(const absl::Status& status);
 
-  std::string Tried() const { return "watch " + ToString(options_.selection); }
+  std::string Tried() const { return "watch " + ToString(selection_); }
   std::string Renewal() const;
 
   Client& client_;
   const WatchOptions options_;
   const Watch::Handle handle_;
+  Selection selection_;          // in the version that is tried
+  std::size_t older_tried_ = 0;  // how many of options_.older_versions
   Backoff backoff_;
   std::optional<milliseconds> retry_after_;
 
@@ -87,9 +91,20 @@ void Watcher::Run(const std::stop_token& stop) {
       backoff_.Reset();
       continue;
     }
+    if (absl::IsUnimplemented(step) && TryOlderVersion()) continue;
     if (!step.ok()) Lost(step);
     client_.clock().Wait(PauseAfter(step), stop);
   }
+}
+
+// False after the last of them: then it begins again with the first.
+bool Watcher::TryOlderVersion() {
+  resource_version_.clear();
+  const bool is_left = older_tried_ < options_.older_versions.size();
+  selection_.resource.version =
+      is_left ? options_.older_versions[older_tried_++] : options_.selection.resource.version;
+  if (!is_left) older_tried_ = 0;
+  return is_left;
 }
 
 milliseconds Watcher::PauseAfter(const absl::Status& step) {
@@ -103,7 +118,7 @@ absl::Status Watcher::Begin(const std::stop_token& stop) {
 }
 
 absl::Status Watcher::BeginByList(const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(ObjectList list, client_.List(options_.selection, stop));
+  ASSIGN_OR_RETURN(ObjectList list, client_.List(selection_, stop));
   listed_.clear();
   for (Object& object : list.items) {
     listed_.emplace(object.namespace_name, object.name);
@@ -159,7 +174,7 @@ absl::StatusOr<std::optional<ApiError>> Watcher::Stream(const std::string& query
     sound = taken.ok();
     return taken;
   };
-  auto end = client_.Stream(options_.selection, query, options_.silence, opened, receive, stop);
+  auto end = client_.Stream(selection_, query, options_.silence, opened, receive, stop);
   if (!sound) resource_version_.clear();
   if (end.ok() && !*end && lines.InLine()) {
     return absl::UnknownError(Tried() + ": the stream ended in the middle of a line");

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kube/client.h"
@@ -39,6 +40,8 @@ struct WatchOptions {
   // Instead of these after a refusal that somebody has to change first: a missing permission, a
   // kind that is not served. For what its user can do without.
   std::optional<std::chrono::milliseconds> refused_pause = {};
+  // Tried one after the other where the server does not serve the kind in the selection's version.
+  std::vector<std::string> older_versions = {};
   std::size_t max_line_bytes = std::size_t{8} << 20;
 };
 

@@ -153,7 +153,8 @@ TEST(ReadServerCertificate, SaysWhatItIsFor) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(ReadServerCertificate(authority.Issue("x", "").certificate_pem),
               StatusIs(kInvalid, HasSubstr("for no name")));
-  EXPECT_THAT(ReadServerCertificate("no certificate"), StatusIs(kInvalid, HasSubstr("no start line")));
+  EXPECT_THAT(ReadServerCertificate("no certificate"),
+              StatusIs(kInvalid, HasSubstr("no start line")));
 }
 
 TEST_F(HttpTransport, TrustsAnyServerWhereToldTo) {

@@ -61,6 +61,15 @@ TEST(JsonObject, NamesItsMembers) {
   EXPECT_THAT(object.Names(), testing::ElementsAre("cpu", "nvidia.com/gpu"));
 }
 
+TEST(JsonObject, ReadsNumbers) {
+  ASSERT_OK_AND_ASSIGN(const JsonObject object,
+                       JsonObject::Parse(R"({"nodes": [1, 0], "none": [], "words": [1, "x"]})"));
+  EXPECT_THAT(object.Numbers("nodes").value(), testing::ElementsAre(1, 0));
+  EXPECT_THAT(object.Numbers("none").value(), testing::IsEmpty());
+  EXPECT_THAT(object.Numbers("absent").value(), testing::IsEmpty());
+  EXPECT_THAT(object.Numbers("words"), StatusIs(kInvalid, "words: is no list of whole numbers"));
+}
+
 TEST(JsonObject, RefusesWhatIsNoJson) {
   EXPECT_THAT(JsonObject::Parse(""), StatusIs(kInvalid, HasSubstr("empty")));
   EXPECT_THAT(JsonObject::Parse("<html>"), StatusIs(kInvalid, HasSubstr("is no JSON")));

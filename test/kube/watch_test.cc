@@ -128,7 +128,7 @@ TEST_F(WatchTest, BeginsWithAStreamingListAndGoesOn) {
 }
 
 TEST_F(WatchTest, WatchesTheMetadataAlone) {
-  server_.Then(Chunked({Added("a", "1"), InitialEnd("5")}, kHang));
+  server_.Then(Chunked({Added("a", "1"), InitialEndLine("5")}, kHang));
   WatchOptions options = Options();
   options.selection.metadata_only = true;
   const auto watch = Start(options);
@@ -274,6 +274,24 @@ TEST_F(WatchTest, TriesAgainSeldomAfterARefusalIfItsUserCanDoWithout) {
               ElementsAre(HasSubstr("403"), HasSubstr("404"), HasSubstr("503"), "synced"));
   EXPECT_THAT(clock_.pauses(),
               ElementsAre(std::chrono::minutes(10), std::chrono::minutes(10), milliseconds(1'000)));
+}
+
+TEST_F(WatchTest, TriesOlderVersionsOfAKindThatIsNotServed) {
+  server_.Then(Reply(404, "404 page not found"))
+      .Then(Reply(404, "404 page not found"))
+      .Then(Reply(404, "404 page not found"))
+      .Then(Reply(404, "404 page not found"))
+      .Then(Chunked({InitialEndLine("5")}, kHang));
+  WatchOptions options = Options();
+  options.selection.resource = {"resource.k8s.io", "v1", "resourceslices"};
+  options.older_versions = {"v1beta2", "v1beta1"};
+  const auto watch = Start(options);
+  EXPECT_THAT(log_.Await(2), ElementsAre(HasSubstr("HTTP 404"), "synced"));
+  std::vector<std::string> versions;
+  for (const test::Seen& seen : server_.requests()) {
+    versions.push_back(seen.target.substr(22, seen.target.find("/resourceslices") - 22));
+  }
+  EXPECT_THAT(versions, ElementsAre("v1", "v1beta2", "v1beta1", "v1", "v1beta2"));
 }
 
 TEST_F(WatchTest, WaitsAsLongAsABusyServerAsksAndKeepsItsPlace) {
