@@ -319,6 +319,21 @@ ResolvedDevice IntelDra(const Machine& machine, std::string_view name) {
   return ByAddress(machine, *address);
 }
 
+ResolvedDevice ByDraName(const Machine& machine, const std::string& driver,
+                         const std::string& device) {
+  if (driver == "gpu.nvidia.com") return NvidiaDra(machine, device);
+  if (driver == "gpu.amd.com") return AmdDra(machine, device);
+  if (driver == "gpu.intel.com") return IntelDra(machine, device);
+  return Unresolved(fmt::format("device names of the driver {} are not known", Shown(driver)));
+}
+
+// Nothing if they do not tell.
+Answer ByAttributes(const Machine& machine, const DraAttributes& attributes) {
+  if (attributes.address) return ByAddress(machine, *attributes.address);
+  if (!attributes.gpu_uuid.empty()) return ByUuid(machine.topology, attributes.gpu_uuid);
+  return std::nullopt;
+}
+
 }  // namespace
 
 ResolvedDevice ResolveDeviceId(const Topology& topology, const base::FileTree* root,
@@ -336,12 +351,15 @@ ResolvedDevice ResolveDeviceId(const Topology& topology, const base::FileTree* r
 }
 
 ResolvedDevice ResolveDraDevice(const Topology& topology, const base::FileTree* root,
-                                const std::string& driver, const std::string& device) {
+                                const std::string& driver, const std::string& device,
+                                const DraAttributes& attributes) {
   const Machine machine = {topology, root};
-  if (driver == "gpu.nvidia.com") return NvidiaDra(machine, device);
-  if (driver == "gpu.amd.com") return AmdDra(machine, device);
-  if (driver == "gpu.intel.com") return IntelDra(machine, device);
-  return Unresolved(fmt::format("device names of the driver {} are not known", Shown(driver)));
+  const ResolvedDevice by_name = ByDraName(machine, driver, device);
+  const std::optional<ResolvedDevice> published = ByAttributes(machine, attributes);
+  if (!published || (!published->address && by_name.address)) return by_name;
+  ResolvedDevice resolved = *published;
+  resolved.partition = by_name.partition;
+  return resolved;
 }
 
 }  // namespace hwinfo

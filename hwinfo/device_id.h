@@ -27,8 +27,18 @@ struct ResolvedDevice {
 ResolvedDevice ResolveDeviceId(const Topology& topology, const base::FileTree* root,
                                const std::string& resource, const std::string& id);
 
-// The same for a device of a DRA driver: driver, pool and device name as podresources gives them.
+// What a DRA driver publishes about a device, as far as it tells where that is.
+struct DraAttributes {
+  std::optional<PciAddress> address = {};
+  std::string gpu_uuid = {};          // of a partition: its GPU's; "" not said
+  std::optional<int> numa_node = {};  // the driver's word
+  bool operator==(const DraAttributes&) const = default;
+};
+
+// The same for a device of a DRA driver: driver and device name as podresources gives them, by what
+// the driver published about it, else by its name.
 ResolvedDevice ResolveDraDevice(const Topology& topology, const base::FileTree* root,
-                                const std::string& driver, const std::string& device);
+                                const std::string& driver, const std::string& device,
+                                const DraAttributes& attributes = {});
 
 }  // namespace hwinfo

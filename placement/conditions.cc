@@ -112,8 +112,8 @@ Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet) {
 }
 
 Condition TopologyConsistent(const base::Diagnostics& diagnostics) {
-  constexpr std::array<std::string_view, 4> kContradictions = {
-      "CpusUnusable", "DeviceClaimsUnknownNumaNode", "DeviceLocalityDisagrees",
+  constexpr std::array<std::string_view, 5> kContradictions = {
+      "CpusUnusable", "DeviceClaimsUnknownNumaNode", "DeviceHeldTwice", "DeviceLocalityDisagrees",
       "PolicyDiffersFromState"};
   std::string found;
   for (const std::string_view code : kContradictions) {

@@ -7,16 +7,31 @@ namespace {
 
 using podresources::Device;
 
+// Two partitions of one device are told apart by plugin and driver in ways that cannot be compared.
+bool Overlap(const hwinfo::ResolvedDevice& one, const hwinfo::ResolvedDevice& other) {
+  return one.address == other.address && (!one.partition || !other.partition);
+}
+
+base::Diagnostic HeldTwice(const DeviceKey& dynamic, const DeviceKey& plugins,
+                           const hwinfo::PciAddress& address) {
+  return {
+      .code = "DeviceHeldTwice",
+      .subject = fmt::format("{} {}", dynamic.first, dynamic.second),
+      .message = fmt::format("The driver and the device plugin of {} have both given {} away, the "
+                             "plugin as {}: neither knows of the other.",
+                             plugins.first, hwinfo::ToString(address), plugins.second)};
+}
+
 class Collector {
  public:
   Collector(const Facts& facts, const std::set<std::string>& active)
       : facts_(facts), active_(active) {
     for (const DeviceHardware& hardware : facts.device_hardware) {
-      hardware_.emplace(DeviceKey(hardware.resource, hardware.id), &hardware.resolved);
+      hardware_.emplace(DeviceKey(hardware.resource, hardware.id), &hardware);
     }
   }
 
-  DeviceAccount Collect() && {
+  DeviceAccount Collect(base::Diagnostics& diagnostics) && {
     if (facts_.assignments.ok()) {
       CollectAllocatable();
       CollectHeld();
@@ -25,6 +40,7 @@ class Collector {
     }
     CollectKnown();
     for (auto& [key, device] : account_.devices) Resolve(key, device);
+    FindHeldTwice(diagnostics);
     return std::move(account_);
   }
 
@@ -119,21 +135,45 @@ class Collector {
 
   void Resolve(const DeviceKey& key, PlacedDevice& placed) const {
     const auto found = hardware_.find(key);
-    if (found == hardware_.end() || !found->second->address) return;
-    placed.pci_address = hwinfo::ToString(*found->second->address);
-    const hwinfo::PciDevice* device = facts_.topology.FindDevice(*found->second->address);
+    if (found == hardware_.end()) return;
+    const std::optional<int> claimed = found->second->claimed_node;
+    if (claimed && base::NumaMask::Fits(*claimed)) placed.numa_nodes.Insert(*claimed);
+    const std::optional<hwinfo::PciAddress>& address = found->second->resolved.address;
+    if (!address) return;
+    placed.pci_address = hwinfo::ToString(*address);
+    const hwinfo::PciDevice* device = facts_.topology.FindDevice(*address);
     if (device != nullptr) placed.pci_numa_node = device->numa_node;
+  }
+
+  void FindHeldTwice(base::Diagnostics& diagnostics) const {
+    for (const DeviceKey& dynamic : account_.dynamic) {
+      for (const DeviceKey& plugins : account_.held) {
+        if (account_.dynamic.contains(plugins)) continue;
+        const hwinfo::ResolvedDevice* const one = ResolvedOf(dynamic);
+        const hwinfo::ResolvedDevice* const other = ResolvedOf(plugins);
+        if (one == nullptr || other == nullptr || !Overlap(*one, *other)) continue;
+        diagnostics.push_back(HeldTwice(dynamic, plugins, *one->address));
+      }
+    }
+  }
+
+  const hwinfo::ResolvedDevice* ResolvedOf(const DeviceKey& key) const {
+    const auto found = hardware_.find(key);
+    const bool known = found != hardware_.end() && found->second->resolved.address;
+    return known ? &found->second->resolved : nullptr;
   }
 
   const Facts& facts_;
   const std::set<std::string>& active_;
-  std::map<DeviceKey, const hwinfo::ResolvedDevice*> hardware_;
+  std::map<DeviceKey, const DeviceHardware*> hardware_;
   std::set<std::string> healthy_resources_;
   DeviceAccount account_;
 };
 
-void Explain(const PlacedDevice& device, const base::NumaMask& known_nodes,
+// `dynamic`: of a DRA driver, whose word the kubelet does not align by.
+void Explain(const PlacedDevice& device, bool dynamic, const base::NumaMask& known_nodes,
              base::Diagnostics& diagnostics) {
+  const char* const who = dynamic ? "driver" : "plugin";
   const std::string subject = fmt::format("{} {}", device.resource, device.id);
   const base::NumaMask missing = device.numa_nodes - known_nodes;
   if (!missing.empty() || device.unknown_node) {
@@ -141,19 +181,19 @@ void Explain(const PlacedDevice& device, const base::NumaMask& known_nodes,
         {.code = "DeviceClaimsUnknownNumaNode",
          .subject = subject,
          .message = missing.empty()
-                        ? std::string("The plugin claims a NUMA node that cannot be.")
-                        : fmt::format("The plugin claims NUMA node {}, which this machine does not "
+                        ? fmt::format("The {} claims a NUMA node that cannot be.", who)
+                        : fmt::format("The {} claims NUMA node {}, which this machine does not "
                                       "have.",
-                                      missing.ToString())});
+                                      who, missing.ToString())});
   } else if (device.pci_numa_node && !device.numa_nodes.empty() &&
              !device.numa_nodes.Contains(*device.pci_numa_node)) {
     diagnostics.push_back(
         {.code = "DeviceLocalityDisagrees",
          .subject = subject,
-         .message =
-             fmt::format("The plugin claims NUMA node {}, the kernel says that {} is on NUMA "
-                         "node {}: the kubelet aligns by the claim.",
-                         device.numa_nodes.ToString(), device.pci_address, *device.pci_numa_node)});
+         .message = fmt::format(
+             "The {} claims NUMA node {}, the kernel says that {} is on NUMA node {}{}.", who,
+             device.numa_nodes.ToString(), device.pci_address, *device.pci_numa_node,
+             dynamic ? "" : ": the kubelet aligns by the claim")});
   }
 }
 
@@ -161,9 +201,11 @@ void Explain(const PlacedDevice& device, const base::NumaMask& known_nodes,
 
 DeviceAccount AccountDevices(const Facts& facts, const std::set<std::string>& active,
                              base::Diagnostics& diagnostics) {
-  DeviceAccount account = Collector(facts, active).Collect();
+  DeviceAccount account = Collector(facts, active).Collect(diagnostics);
   const base::NumaMask known_nodes = facts.topology.NumaNodeIds();
-  for (const auto& [key, device] : account.devices) Explain(device, known_nodes, diagnostics);
+  for (const auto& [key, device] : account.devices) {
+    Explain(device, account.dynamic.contains(key), known_nodes, diagnostics);
+  }
   for (const std::string& resource : account.unregistered) {
     diagnostics.push_back({.code = "DevicePluginNotRegistered",
                            .subject = resource,

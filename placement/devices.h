@@ -23,7 +23,8 @@ struct DeviceAccount {
 // are missing there. A device is unhealthy if it is not listed as allocatable and either held or in
 // `known_devices`. A resource of which nothing is allocatable any more, while the kubelet's
 // checkpoint still has it, is waiting for its plugin (a kubelet that has just started); one that
-// the checkpoint has lost, too, is gone, and its known devices with it.
+// the checkpoint has lost, too, is gone, and its known devices with it. A device that is held by
+// way of its plugin and by way of a DRA driver, which know nothing of each other, is a diagnostic.
 DeviceAccount AccountDevices(const Facts& facts, const std::set<std::string>& active,
                              base::Diagnostics& diagnostics);
 

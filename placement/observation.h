@@ -26,6 +26,7 @@ struct DeviceHardware {
   std::string resource;  // of a DRA device: its driver
   std::string id;        // of a DRA device: "pool/device"
   hwinfo::ResolvedDevice resolved;
+  std::optional<int> claimed_node = {};  // of a DRA device: the NUMA node that its driver says
 };
 
 // All that is known at one moment. An error status says why a part is not known; it is never taken

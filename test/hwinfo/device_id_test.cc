@@ -205,8 +205,9 @@ TEST(DeviceId, SaysWhyNamesThatStandForNoFunctionStayUnresolved) {
 }
 
 ResolvedDevice ResolveDra(const std::string& driver, const std::string& name,
-                          const base::FileTree* root = nullptr) {
-  return ResolveDraDevice(Node(), root, driver, name);
+                          const base::FileTree* root = nullptr,
+                          const DraAttributes& attributes = {}) {
+  return ResolveDraDevice(Node(), root, driver, name, attributes);
 }
 
 TEST(DraDevice, ResolvesNvidiasNamesByTheMinor) {
@@ -244,6 +245,25 @@ TEST(DraDevice, ResolvesIntelsNamesIfTheDeviceIsStillTheSame) {
   for (const char* name : {"", "-0x56c0", "0000-03-00-0", "03-00-0-0x", "0000:03:00.0-x"}) {
     ExpectUnresolved(ResolveDra(driver, name), "no device name of gpu.intel.com");
   }
+}
+
+TEST(DraDevice, GoesByWhatTheDriverPublishedBeforeItsName) {
+  const DraAttributes at_3b = {.address = ParsePciAddress("0000:3b:00.0")};
+  EXPECT_EQ(ResolveDra("dra.net", "eth1", nullptr, at_3b), At("0000:3b:00.0"));
+  EXPECT_EQ(ResolveDra("gpu.nvidia.com", "gpu-vfio-0", nullptr, at_3b), At("0000:3b:00.0"));
+  EXPECT_EQ(ResolveDra("gpu.nvidia.com", "gpu-0-mig-19-0-1", nullptr, at_3b),
+            At("0000:3b:00.0", std::nullopt, "mig-19-0-1"));
+}
+
+TEST(DraDevice, GoesByTheUuidWhereNoAddressIsPublished) {
+  EXPECT_EQ(ResolveDra("gpu.nvidia.com", "gpu-9", nullptr, {.gpu_uuid = kUuid1}), Resolve(kUuid1));
+}
+
+TEST(DraDevice, GoesByItsNameWhereWhatIsPublishedIsNotOfThisMachine) {
+  const DraAttributes elsewhere = {.address = ParsePciAddress("0000:99:00.0")};
+  EXPECT_EQ(ResolveDra("gpu.nvidia.com", "gpu-0", nullptr, elsewhere), At("0000:3b:00.0"));
+  ExpectUnresolved(ResolveDra("dra.net", "eth1", nullptr, elsewhere),
+                   "no PCI function 0000:99:00.0");
 }
 
 TEST(DraDevice, LeavesOtherDriversUnresolvedByName) {

@@ -428,5 +428,45 @@ TEST(PodLevelAccounting, WeighsThePodByWhatItHoldsOnceUnderScopePod) {
   EXPECT_EQ(FindPod(scene.Look(), "llm-0")->alignment, Alignment::kMisaligned);
 }
 
+// A pod each, that holds the GPU at 0000:1b:00.0 by its plugin and by a DRA driver.
+Scene HeldByPluginAndDriver(const std::optional<std::string>& plugins_partition,
+                            const std::optional<std::string>& drivers_partition) {
+  Scene scene(TwoNodes());
+  AddGpu(scene.facts.topology, 0x1b, 0);
+  hwinfo::ResolvedDevice resolved;
+  resolved.address = hwinfo::PciAddress{.bus = 0x1b};
+  resolved.partition = drivers_partition;
+  scene.facts.device_hardware.push_back(
+      {.resource = "gpu.nvidia.com", .id = "gpu-7/gpu-0", .resolved = resolved});
+  resolved.partition = plugins_partition;
+  scene.facts.device_hardware.push_back(
+      {.resource = "nvidia.com/gpu", .id = "GPU-a", .resolved = resolved});
+  scene.AddDevice(Gpu("GPU-a", {0}));
+  podresources::ClaimDevice claim;
+  claim.driver = "gpu.nvidia.com";
+  claim.pool = "gpu-7";
+  claim.device = "gpu-0";
+  Container by_driver{.name = "main", .cpus = {}, .memory = {}, .devices = {}, .claims = {claim}};
+  Container by_plugin = by_driver;
+  by_plugin.claims = {};
+  by_plugin.devices = {Gpu("GPU-a", {0})};
+  scene.Add("by-driver", "uid-1", {by_driver});
+  scene.Add("by-plugin", "uid-2", {by_plugin});
+  return scene;
+}
+
+TEST(Devices, HeldByWayOfAPluginAndOfADriverAreAContradiction) {
+  const Observation seen = HeldByPluginAndDriver(std::nullopt, std::nullopt).Look();
+  EXPECT_THAT(Codes(seen), testing::Contains("DeviceHeldTwice"));
+  EXPECT_EQ(ConditionOf(seen, "TopologyConsistent"), "False SourcesDisagree");
+  EXPECT_THAT(Codes(HeldByPluginAndDriver("MIG-1", std::nullopt).Look()),
+              testing::Contains("DeviceHeldTwice"));
+}
+
+TEST(Devices, OfWhichPluginAndDriverGaveAwayAPartitionEachAreNone) {
+  const Observation seen = HeldByPluginAndDriver("MIG-1", "mig-1g5gb-19-0").Look();
+  EXPECT_THAT(Codes(seen), testing::Not(testing::Contains("DeviceHeldTwice")));
+}
+
 }  // namespace
 }  // namespace placement

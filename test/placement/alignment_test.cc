@@ -198,6 +198,22 @@ TEST(Alignment, PlacesDevicesOfDraDriversByTheirHardware) {
   EXPECT_EQ(FindResource(scene.Look(), "node-1", "gpu.example.com"), nullptr);
 }
 
+TEST(Alignment, GoesByADriversWordOnADeviceWhereTheKernelHasNone) {
+  Scene scene(TwoNodes());
+  scene.facts.device_hardware.push_back(
+      {.resource = "dra.net", .id = "pool-a/eth1", .resolved = {}, .claimed_node = 1});
+  Container container = Of("server", "1-2");
+  podresources::ClaimDevice claim;
+  claim.driver = "dra.net";
+  claim.pool = "pool-a";
+  claim.device = "eth1";
+  container.claims = {claim};
+  scene.Add("llm-0", "u", {container});
+  EXPECT_EQ(Judge(scene).alignment, Alignment::kMisaligned);
+  ASSERT_EQ(scene.Look().placement.devices.size(), 1U);
+  EXPECT_EQ(scene.Look().placement.devices[0].numa_nodes, base::NumaMask{1});
+}
+
 TEST(Alignment, OfAPodOfWhichOnlyFinishedContainersHoldAnythingSaysSo) {
   Scene scene(TwoNodes());
   scene.Add("web-0", "uid-1", {Of("main", "")});
