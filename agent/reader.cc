@@ -27,44 +27,59 @@ constexpr int kPatientReadings = 3;
 // lists. Devices of DRA drivers are "pool/device" of their driver.
 class DeviceJoin {
  public:
-  DeviceJoin(const hwinfo::Topology& topology, const base::FileTree* root)
-      : topology_(topology), root_(root) {}
+  DeviceJoin(const hwinfo::Topology& topology, const base::FileTree* root,
+             const DraDevices& dra_devices)
+      : topology_(topology), root_(root), dra_devices_(dra_devices) {}
 
   void Add(const std::vector<podresources::Device>& devices) {
     for (const podresources::Device& device : devices) {
       const Key key = {device.resource, device.id};
       if (found_.contains(key)) continue;
-      found_[key] = hwinfo::ResolveDeviceId(topology_, root_, device.resource, device.id);
+      found_[key].resolved = hwinfo::ResolveDeviceId(topology_, root_, device.resource, device.id);
     }
   }
   void Add(const std::vector<podresources::ClaimDevice>& devices) {
     for (const podresources::ClaimDevice& device : devices) {
       const Key key = {device.driver, fmt::format("{}/{}", device.pool, device.device)};
       if (found_.contains(key)) continue;
-      found_[key] = hwinfo::ResolveDraDevice(topology_, root_, device.driver, device.device);
+      const hwinfo::DraAttributes published = Published(device);
+      found_[key].resolved =
+          hwinfo::ResolveDraDevice(topology_, root_, device.driver, device.device, published);
+      found_[key].claimed_node = published.numa_node;
     }
   }
   std::vector<placement::DeviceHardware> Take() && {
     std::vector<placement::DeviceHardware> joined;
     joined.reserve(found_.size());
-    for (auto& [key, resolved] : found_) {
-      joined.push_back({.resource = key.first, .id = key.second, .resolved = std::move(resolved)});
+    for (auto& [key, hardware] : found_) {
+      hardware.resource = key.first;
+      hardware.id = key.second;
+      joined.push_back(std::move(hardware));
     }
     return joined;
   }
 
  private:
   using Key = std::pair<std::string, std::string>;
+
+  hwinfo::DraAttributes Published(const podresources::ClaimDevice& device) const {
+    const auto found =
+        dra_devices_.find({.driver = device.driver, .pool = device.pool, .name = device.device});
+    return found == dra_devices_.end() ? hwinfo::DraAttributes() : found->second;
+  }
+
   const hwinfo::Topology& topology_;
   const base::FileTree* root_;
-  std::map<Key, hwinfo::ResolvedDevice> found_;
+  const DraDevices& dra_devices_;
+  std::map<Key, placement::DeviceHardware> found_;
 };
 
 std::vector<placement::DeviceHardware> ResolveDevices(const podresources::Assignments& assignments,
                                                       const podresources::KubeletState& state,
                                                       const hwinfo::Topology& topology,
-                                                      const base::FileTree* root) {
-  DeviceJoin join(topology, root);
+                                                      const base::FileTree* root,
+                                                      const DraDevices& dra_devices) {
+  DeviceJoin join(topology, root, dra_devices);
   if (assignments.allocatable) join.Add(assignments.allocatable->devices);
   for (const podresources::Pod& pod : assignments.pods) {
     for (const podresources::Container& container : pod.containers) {
@@ -129,7 +144,7 @@ absl::Status Reader::Start() {
     AwaitConfigz();
   }
   Look look;
-  TakePods(look);
+  TakeWhatApiServerSays(look);
   AskKubelet(look);
   HasNewDevices();
   ResolveDevices();
@@ -139,7 +154,7 @@ absl::Status Reader::Start() {
 Look Reader::Again(const Hints& hints) {
   Look look;
   if (sources_.files) FollowConfig(hints, look);
-  TakePods(look);
+  TakeWhatApiServerSays(look);
   AskKubelet(look);
   if (sources_.files) FollowCgroups(hints, look);
   FollowHardware(hints, look.kubelet_changed && HasNewDevices(), look);
@@ -192,8 +207,11 @@ bool Reader::HasNewDevices() {
 void Reader::ResolveDevices() {
   if (!facts_.assignments.ok()) return;
   const bool recorded = sources_.hardware.xml || !sources_.files;
+  const bool published = dra_devices_ != nullptr && dra_devices_->ok();
+  const DraDevices none;
   facts_.device_hardware = agent::ResolveDevices(*facts_.assignments, facts_.state, facts_.topology,
-                                                 recorded ? nullptr : &*sources_.files);
+                                                 recorded ? nullptr : &*sources_.files,
+                                                 published ? **dra_devices_ : none);
 }
 
 // The kubelet's configuration.
@@ -329,18 +347,22 @@ void Reader::AskKubelet(Look& look) {
   if (!facts_.assignments.ok()) client_ = nullptr;
 }
 
-void Reader::TakePods(Look& look) {
+void Reader::TakeWhatApiServerSays(Look& look) {
   KnownPods pods = options_.pods ? options_.pods() : nullptr;
-  if (pods == pods_) return;
+  KnownDraDevices dra_devices = options_.dra_devices ? options_.dra_devices() : nullptr;
+  if (pods == pods_ && dra_devices == dra_devices_) return;
   pods_ = std::move(pods);
+  dra_devices_ = std::move(dra_devices);
   look.changed = true;
-  facts_.api_pods.reset();
   facts_.diagnostics.clear();
-  if (pods_ == nullptr) return;
-  if (pods_->ok()) {
-    facts_.api_pods = **pods_;
-  } else {
+  facts_.api_pods.reset();
+  if (pods_ != nullptr && pods_->ok()) facts_.api_pods = **pods_;
+  if (pods_ != nullptr && !pods_->ok()) {
     NoteUnreadable("NodePodsUnreadable", pods_->status(), facts_.diagnostics);
+  }
+  // A cluster that does not serve them has no such devices.
+  if (dra_devices_ != nullptr && absl::IsPermissionDenied(dra_devices_->status())) {
+    NoteUnreadable("ResourceSlicesUnreadable", dra_devices_->status(), facts_.diagnostics);
   }
 }
 

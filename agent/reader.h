@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/dra_devices.h"
 #include "agent/kubelet_run.h"
 #include "agent/notice.h"
 #include "agent/sources.h"
@@ -28,6 +29,10 @@ using ConfigzOf = std::function<std::shared_ptr<const absl::StatusOr<std::string
 // yet (node_pods.h).
 using KnownPods = std::shared_ptr<const absl::StatusOr<std::vector<placement::ApiPod>>>;
 
+// What this node's DRA drivers publish, or why that is not known; nullptr: not answered yet
+// (resource_slices.h).
+using KnownDraDevices = std::shared_ptr<const absl::StatusOr<DraDevices>>;
+
 struct ReaderOptions {
   podresources::ConnectOptions connect = {};
   int readings = 1;  // of the kubelet in one look, see AskKubelet
@@ -36,6 +41,8 @@ struct ReaderOptions {
   ConfigzOf configz = nullptr;                             // none: files are read
   std::function<std::string()> kubelet_version = nullptr;  // "" unknown
   std::function<KnownPods()> pods = nullptr;               // none: log folders tell of them
+  // None: DRA devices are told by their names.
+  std::function<KnownDraDevices()> dra_devices = nullptr;
 };
 
 // What a look has found.
@@ -90,7 +97,7 @@ class Reader {
   void FollowCgroups(const Hints& hints, Look& look);
   void ReadCgroups();
   void AskKubelet(Look& look);
-  void TakePods(Look& look);
+  void TakeWhatApiServerSays(Look& look);
   podresources::KubeletState ReadState();
   KubeletRun CurrentRun() const;
   std::string FingerprintConfig() const;
@@ -105,7 +112,8 @@ class Reader {
   std::unique_ptr<podresources::Client> client_;
   podresources::KubeletState state_;  // the files as last parsed
   KubeletRun run_;
-  KnownPods pods_;                                              // what facts_.api_pods is of
+  KnownPods pods_;  // what facts_.api_pods is of
+  KnownDraDevices dra_devices_;
   KubeletRun configured_run_;                                   // the one that facts_.config is of
   std::shared_ptr<const absl::StatusOr<std::string>> configz_;  // its own word, if it has given it
   std::string config_fingerprint_;

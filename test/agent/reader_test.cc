@@ -42,8 +42,10 @@ class ReaderTest : public testing::Test {
     answer_ = std::make_shared<const absl::StatusOr<std::string>>(std::move(answer));
   }
   void Start() {
+    Sources sources = node_.sources();
+    sources.podresources = recording_;
     reader_ = std::make_unique<Reader>(
-        node_.sources(),
+        sources,
         ReaderOptions{.connect = {.deadline = milliseconds(2000), .attempts = 1},
                       .configz =
                           [this](const KubeletRun& run, milliseconds patience) {
@@ -53,7 +55,8 @@ class ReaderTest : public testing::Test {
                             return answer_;
                           },
                       .kubelet_version = [this] { return version_; },
-                      .pods = [this] { return pods_; }},
+                      .pods = [this] { return pods_; },
+                      .dra_devices = [this] { return dra_devices_; }},
         clock_);
     ASSERT_OK(reader_->Start());
   }
@@ -68,7 +71,9 @@ class ReaderTest : public testing::Test {
   KubeletRun asked_;
   milliseconds longest_patience_{0};
   std::string version_;
+  std::optional<std::string> recording_;  // instead of the kubelet's socket
   KnownPods pods_;
+  KnownDraDevices dra_devices_;
   std::unique_ptr<Reader> reader_;
 };
 
@@ -157,6 +162,37 @@ TEST_F(ReaderTest, KnowsTheNodesPodsOnceTheApiServerHasToldAndWhyItDoesNot) {
   EXPECT_EQ(reader_->facts().api_pods->at(0).uid, "uid-1");
   EXPECT_TRUE(reader_->facts().diagnostics.empty());
   EXPECT_FALSE(Look());
+}
+
+TEST_F(ReaderTest, ResolvesDraDevicesByWhatTheirDriverPublishes) {
+  node_.tree().Put("answers.json",
+                   R"({"list": {"podResources": [{"name": "llm-0", "namespace": "ml",
+      "containers": [{"name": "main", "dynamicResources": [{"claimName": "net",
+        "claimNamespace": "ml", "claimResources": [
+          {"driverName": "dra.net", "poolName": "gpu-7", "deviceName": "eth1"}]}]}]}]}})");
+  recording_ = node_.tree().Path("answers.json");
+  Start();
+  ASSERT_EQ(reader_->facts().device_hardware.size(), 1U);
+  EXPECT_EQ(reader_->facts().device_hardware[0].claimed_node, std::nullopt);
+  dra_devices_ = std::make_shared<const absl::StatusOr<DraDevices>>(
+      DraDevices{{{.driver = "dra.net", .pool = "gpu-7", .name = "eth1"}, {.numa_node = 1}},
+                 {{.driver = "dra.net", .pool = "another", .name = "eth1"}, {.numa_node = 0}}});
+  EXPECT_TRUE(Look());
+  EXPECT_EQ(reader_->facts().device_hardware[0].id, "gpu-7/eth1");
+  EXPECT_EQ(reader_->facts().device_hardware[0].claimed_node, 1);
+  EXPECT_FALSE(Look());
+}
+
+TEST_F(ReaderTest, SaysThatItMayNotReadWhatDriversPublishButNotThatThereIsNoSuchKind) {
+  Start();
+  dra_devices_ = std::make_shared<const absl::StatusOr<DraDevices>>(
+      absl::PermissionDeniedError("missing permission: watch resourceslices.resource.k8s.io"));
+  EXPECT_TRUE(Look());
+  EXPECT_THAT(reader_->facts().diagnostics, HasCode("ResourceSlicesUnreadable"));
+  dra_devices_ = std::make_shared<const absl::StatusOr<DraDevices>>(
+      absl::UnimplementedError("HTTP 404: 404 page not found"));
+  Look();
+  EXPECT_TRUE(reader_->facts().diagnostics.empty());
 }
 
 TEST_F(ReaderTest, KnowsTheKubeletsVersionOnceTheNodeSaysIt) {
