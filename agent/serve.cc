@@ -18,6 +18,7 @@
 #include "agent/http.h"
 #include "agent/kai_annotation.h"
 #include "agent/loop.h"
+#include "agent/memory.h"
 #include "agent/notice.h"
 #include "agent/placement_writer.h"
 #include "agent/pod_events.h"
@@ -111,8 +112,12 @@ HttpOptions ToHttpOptions(const PublishOptions& options) {
 template <class Loop>
 void UntilSignal(const sigset_t& signals, Notice& notice, Loop loop) {
   std::jthread thread(std::move(loop));
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const timespec while_it_starts{.tv_sec = 10, .tv_nsec = 0};
+  int signal = sigtimedwait(&signals, nullptr, &while_it_starts);
+  if (signal < 0) {
+    GiveBackFilePages();
+    sigwait(&signals, &signal);
+  }
   spdlog::info("event=stopping signal={}", signal);
   thread.request_stop();
   notice.Poke();
@@ -189,6 +194,7 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
 }  // namespace
 
 int Serve(const Options& options, const kube::Environment& environment) {
+  KeepLittleFreeMemory();
   const sigset_t signals = HoldSignals();
   const absl::Status status = Publish(options, environment, signals);
   if (status.ok()) return kExitOk;
