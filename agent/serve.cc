@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +20,12 @@
 #include "agent/kai_annotation.h"
 #include "agent/loop.h"
 #include "agent/memory.h"
+#include "agent/node_pods.h"
 #include "agent/notice.h"
 #include "agent/placement_writer.h"
 #include "agent/pod_events.h"
 #include "agent/reader.h"
+#include "agent/resource_slices.h"
 #include "agent/sources.h"
 #include "agent/this_node.h"
 #include "agent/version.h"
@@ -123,6 +126,34 @@ void UntilSignal(const sigset_t& signals, Notice& notice, Loop loop) {
   notice.Poke();
 }
 
+// What the API server and the kubelet's own server tell of this node, while it is published.
+class Cluster {
+ public:
+  // What is passed outlives it.
+  Cluster(kube::Client& client, const kube::Config& credentials, const base::FileTree& files,
+          base::Clock& clock, const std::string& node_name, const std::function<void()>& changed)
+      : node_(client, node_name, changed),
+        pods_(client, node_name, changed),
+        slices_(client, node_name, changed),
+        configz_([this](const std::stop_token& stop) { return node_.Await(stop); }, files, clock,
+                 {.credentials = credentials}, changed) {}
+
+  const ThisNode& node() const { return node_; }
+  ReaderOptions ForReader() {
+    return {.configz = [this](const KubeletRun& run,
+                              milliseconds patience) { return configz_.Of(run, patience); },
+            .kubelet_version = [this] { return node_.kubelet_version(); },
+            .pods = [this] { return pods_.Get(); },
+            .dra_devices = [this] { return slices_.Get(); }};
+  }
+
+ private:
+  ThisNode node_;
+  NodePods pods_;
+  ResourceSlices slices_;
+  Configz configz_;
+};
+
 absl::Status Publish(const Options& options, const kube::Environment& environment,
                      const sigset_t& signals) {
   base::SystemClock clock;
@@ -130,7 +161,7 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
   ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
                    kube::MakeTransport(config, clock,
                                        {.user_agent = std::string("plumbline-agent/") + kVersion}));
-  ASSIGN_OR_RETURN(Sources sources, OpenHost(options));
+  ASSIGN_OR_RETURN(const Sources sources, OpenHost(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Notice> notice, Notice::Open(*sources.files));
   const auto poke = [&notice = *notice] { notice.Poke(); };
 
@@ -145,15 +176,9 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
   kube::Client client(*transport, clock);
   kube::Client publishing(*transport, clock, ApiPublisher::ForClient());
   const std::string& node_name = options.node_name;
-  ThisNode node(client, node_name, poke);
-  const auto node_uid = [&node] { return node.uid(); };
-  Configz configz([&node](const std::stop_token& stop) { return node.Await(stop); }, *sources.files,
-                  clock, {.credentials = config}, poke);
-  Reader reader(std::move(sources),
-                {.configz = [&configz](const KubeletRun& run,
-                                       milliseconds patience) { return configz.Of(run, patience); },
-                 .kubelet_version = [&node] { return node.kubelet_version(); }},
-                clock);
+  Cluster cluster(client, config, *sources.files, clock, node_name, poke);
+  const auto node_uid = [&cluster] { return cluster.node().uid(); };
+  Reader reader(sources, cluster.ForReader(), clock);
   RETURN_IF_ERROR(reader.Start());
   Heartbeat heartbeat(client, clock, metrics, health,
                       {.node_name = node_name,
@@ -184,7 +209,7 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
     Loop loop(reader, publisher, clock, metrics, health,
               {.poll_interval = options.publish.poll_interval,
                .published = published,
-               .capacity = [&node] { return node.capacity(); },
+               .capacity = [&cluster] { return cluster.node().capacity(); },
                .random = kube::SystemRandom()});
     Run(loop, reader, *notice, stop);
   });
