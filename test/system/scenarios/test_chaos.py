@@ -66,6 +66,7 @@ def storm(
         "FAKETIME_TIMESTAMP_FILE=/run/clock/faketime",
         "FAKETIME_NO_CACHE=1",
         "FAKETIME_DONT_FAKE_MONOTONIC=1",
+        "NO_FAKE_STAT=1",  # times of files stay when a clock is set
     ]
     agents = [
         Agent(
