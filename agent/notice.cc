@@ -66,33 +66,31 @@ Hints& Hints::operator|=(const Hints& other) {
 }
 
 absl::StatusOr<std::unique_ptr<Notice>> Notice::Open(base::FileTree files) {
-  const int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (inotify < 0) {
-    return absl::ResourceExhaustedError(
-        fmt::format("cannot watch files: inotify_init1: {}; fs.inotify.max_user_instances may be "
-                    "too small",
-                    std::strerror(errno)));
-  }
   const int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake < 0) {
-    const int error = errno;
-    close(inotify);
     return absl::ResourceExhaustedError(
-        fmt::format("cannot watch files: eventfd: {}", std::strerror(error)));
+        fmt::format("cannot wait for changes: eventfd: {}", std::strerror(errno)));
   }
-  return std::unique_ptr<Notice>(new Notice(std::move(files), inotify, wake));
+  return std::unique_ptr<Notice>(new Notice(std::move(files), wake));
 }
 
-Notice::Notice(base::FileTree files, int inotify, int wake)
-    : files_(std::move(files)), inotify_(inotify), wake_(wake) {}
+Notice::Notice(base::FileTree files, int wake) : files_(std::move(files)), wake_(wake) {
+  OpenInotify();
+}
+
+bool Notice::OpenInotify() {
+  inotify_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  return inotify_ >= 0;
+}
 
 Notice::~Notice() {
-  close(inotify_);
+  if (inotify_ >= 0) close(inotify_);
   close(wake_);
 }
 
 void Notice::Watch(const Places& places) {
-  if (places == places_ && !stale_) return;
+  const bool anew = inotify_ < 0 && OpenInotify();
+  if (places == places_ && !stale_ && !anew) return;
   using Kind = Interest::Kind;
   wanted_ = {{places.kubelet_dir, {Kind::kKubelet, ""}},
              {Join(places.kubelet_dir, "device-plugins"), {Kind::kPlugins, ""}},

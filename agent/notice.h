@@ -44,7 +44,8 @@ struct Places {
 // One thread, Poke aside.
 class Notice {
  public:
-  // ResourceExhausted and the like if the kernel grants no inotify instance.
+  // Where the kernel grants no inotify instance (fs.inotify.max_user_instances) it is only Poke and
+  // the time that end a wait, until it grants one. ResourceExhausted: not even that.
   static absl::StatusOr<std::unique_ptr<Notice>> Open(base::FileTree files);
   ~Notice();
   Notice(const Notice&) = delete;
@@ -58,6 +59,8 @@ class Notice {
   // Makes Wait return with `anything`. Safe to call from any thread.
   void Poke();
 
+  // Whether there is inotify at all.
+  bool HasInotify() const { return inotify_ >= 0; }
   // Whether every place is watched itself. If not, hints are missing.
   bool Complete() const { return complete_; }
 
@@ -75,7 +78,8 @@ class Notice {
   };
   struct Event;
 
-  Notice(base::FileTree files, int inotify, int wake);
+  Notice(base::FileTree files, int wake);
+  bool OpenInotify();
   void ArmFolders();
   void ArmCgroups(const std::vector<std::string>& folders);
   // The watch of this folder, or of the nearest above it; -1 if there is none.
@@ -88,8 +92,8 @@ class Notice {
   static Hints HintOf(const Interest& interest, std::string_view name);
 
   const base::FileTree files_;
-  const int inotify_;
-  const int wake_;  // an eventfd
+  int inotify_ = -1;  // -1: not granted
+  const int wake_;    // an eventfd
   Places places_;
   std::vector<Wanted> wanted_;
   std::map<int, std::vector<Interest>> folders_;  // by watch

@@ -163,6 +163,11 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                                        {.user_agent = std::string("plumbline-agent/") + kVersion}));
   ASSIGN_OR_RETURN(const Sources sources, OpenHost(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Notice> notice, Notice::Open(*sources.files));
+  if (!notice->HasInotify()) {
+    spdlog::warn(
+        "event=no_inotify effect=\"changes are found by polling\" "
+        "cause=\"no more instances: see fs.inotify.max_user_instances\"");
+  }
   const auto poke = [&notice = *notice] { notice.Poke(); };
 
   Metrics metrics;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -195,6 +197,33 @@ TEST_F(NoticeTest, SaysThatAnythingMayHaveChangedWhenTheQueueOverflowed) {
   EXPECT_EQ(Now(), Hints());
   tree_.Put("var/lib/kubelet/cpu_manager_state", "{}");
   EXPECT_EQ(Now(), kKubelet);
+}
+
+// As where other programs have taken all instances that a user may have.
+TEST_F(NoticeTest, OnlyWaitsAsLongAsNoInotifyIsGrantedAndWatchesAsSoonAsItIs) {
+  base::FileTree files = tree_.Open();
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(STDIN_FILENO);
+  close(next);
+  rlimit one_more = before;
+  one_more.rlim_cur = static_cast<rlim_t>(next) + 1;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  absl::StatusOr<std::unique_ptr<Notice>> notice = Notice::Open(std::move(files));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_OK(notice);
+  EXPECT_FALSE((*notice)->HasInotify());
+  (*notice)->Poke();
+  EXPECT_EQ((*notice)->Wait(base::Instant::clock::now() + std::chrono::minutes(1), {}), kAnything);
+  EXPECT_FALSE((*notice)->Complete());
+
+  (*notice)->Watch(places_);
+  EXPECT_TRUE((*notice)->HasInotify());
+  EXPECT_TRUE((*notice)->Complete());
+  notice_ = *std::move(notice);
+  EXPECT_TRUE(Now().any()) << "what happened before is not known";
+  tree_.Put("var/lib/kubelet/cpu_manager_state", "{}");
+  EXPECT_EQ(Next(), kKubelet);
 }
 
 TEST_F(NoticeTest, IsWokenByAPokeFromAnotherThread) {
