@@ -29,12 +29,11 @@ void Remove(std::string_view path, rapidjson::Value& value) {
   if (!value.IsObject()) return;
   const std::size_t dot = path.find('.');
   const std::string name(path.substr(0, dot));
-  const auto member = value.FindMember(name.c_str());
-  if (member == value.MemberEnd()) return;
+  if (!value.HasMember(name.c_str())) return;
   if (dot == std::string_view::npos) {
-    value.EraseMember(member);
+    value.EraseMember(name.c_str());
   } else {
-    Remove(path.substr(dot + 1), member->value);
+    Remove(path.substr(dot + 1), value[name.c_str()]);
   }
 }
 
