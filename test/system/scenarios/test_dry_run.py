@@ -23,8 +23,14 @@ SEED = int(os.environ["SYSTEM_SEED"])
 def compare(node: Node, before: list[Object]) -> None:
     """The dry runs `before` the kubelet cleaned up, and those of now, say what the kubelet says."""
     word = truth.Word(node)
-    for placement in [*before, dry_run(node), dry_run_elsewhere(node)]:
-        assert word.against_placement(placement) == []
+    looks = [*before, dry_run(node), dry_run_elsewhere(node)]
+    for look, placement in enumerate(looks, start=1):
+        differences = word.against_placement(placement)
+        if differences:  # what there is to find out more from
+            print(
+                yaml.safe_dump({"look": placement["status"], "kubelet": node.state_file("cpu_manager_state")})
+            )
+        assert not differences, f"look {look}, of which {len(before)} before the clean-up: {differences}"
     nrt, _ = both_objects(node)
     assert word.against_nrt(nrt) == []
 
