@@ -62,7 +62,9 @@ void KeepLittleFreeMemory() {
 void GiveBackFilePages() {
   for (const Mapping& mapping : UnchangedFileMappings()) {
     // A mapping that cannot be given back stays as it is.
-    madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin, MADV_DONTNEED);
+    void* const begin =
+        reinterpret_cast<void*>(mapping.begin);  // NOLINT(performance-no-int-to-ptr)
+    madvise(begin, mapping.end - mapping.begin, MADV_DONTNEED);
   }
 }
 

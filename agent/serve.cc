@@ -154,6 +154,47 @@ class Cluster {
   Configz configz_;
 };
 
+// Serves metrics and health, if that is asked for; nullptr otherwise.
+absl::StatusOr<std::unique_ptr<HttpServer>> ServeIfAsked(const PublishOptions& options,
+                                                         const Metrics& metrics,
+                                                         const Health& health, base::Clock& clock) {
+  if (!options.metrics_port) return nullptr;
+  ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> http,
+                   ServeHttp(ToHttpOptions(options), metrics, health, clock));
+  spdlog::info("event=serving port={}", http->port());
+  return http;
+}
+
+// Watches the host; only polls it where the kernel grants no more.
+absl::StatusOr<std::unique_ptr<Notice>> OpenNotice(const base::FileTree& files) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Notice> notice, Notice::Open(files));
+  if (!notice->HasInotify()) {
+    spdlog::warn(
+        "event=no_inotify effect=\"changes are found by polling\" "
+        "cause=\"no more instances: see fs.inotify.max_user_instances\"");
+  }
+  return notice;
+}
+
+// What tells of a pod, beside the two objects.
+class PodNotes {
+ public:
+  PodNotes(kube::Client& client, base::Clock& clock, Metrics& metrics, const Options& options)
+      : events_(client, clock, metrics, options.node_name) {
+    if (options.publish.kai_annotation) {
+      annotation_.emplace(client, clock, metrics, options.node_name);
+    }
+  }
+  void Tell(const Publication& publication) {
+    events_.Tell(publication);
+    if (annotation_) annotation_->Tell(publication);
+  }
+
+ private:
+  PodEvents events_;
+  std::optional<KaiAnnotation> annotation_;
+};
+
 absl::Status Publish(const Options& options, const kube::Environment& environment,
                      const sigset_t& signals) {
   base::SystemClock clock;
@@ -162,21 +203,12 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                    kube::MakeTransport(config, clock,
                                        {.user_agent = std::string("plumbline-agent/") + kVersion}));
   ASSIGN_OR_RETURN(const Sources sources, OpenHost(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Notice> notice, Notice::Open(*sources.files));
-  if (!notice->HasInotify()) {
-    spdlog::warn(
-        "event=no_inotify effect=\"changes are found by polling\" "
-        "cause=\"no more instances: see fs.inotify.max_user_instances\"");
-  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Notice> notice, OpenNotice(*sources.files));
   const auto poke = [&notice = *notice] { notice.Poke(); };
-
   Metrics metrics;
   Health health(clock.Steady());
-  std::unique_ptr<HttpServer> http;
-  if (options.publish.metrics_port) {
-    ASSIGN_OR_RETURN(http, ServeHttp(ToHttpOptions(options.publish), metrics, health, clock));
-    spdlog::info("event=serving port={}", http->port());
-  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
+                   ServeIfAsked(options.publish, metrics, health, clock));
 
   kube::Client client(*transport, clock);
   kube::Client publishing(*transport, clock, ApiPublisher::ForClient());
@@ -185,32 +217,27 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
   const auto node_uid = [&cluster] { return cluster.node().uid(); };
   Reader reader(sources, cluster.ForReader(), clock);
   RETURN_IF_ERROR(reader.Start());
+  PodNotes notes(client, clock, metrics, options);
   Heartbeat heartbeat(client, clock, metrics, health,
                       {.node_name = node_name,
                        .namespace_name = NamespaceOf(options.publish, config),
                        .node_uid = node_uid,
                        .random = kube::SystemRandom()});
-  PodEvents events(client, clock, metrics, node_name);
-  std::optional<KaiAnnotation> annotation;
-  if (options.publish.kai_annotation) annotation.emplace(client, clock, metrics, node_name);
   const std::jthread beats([&heartbeat](const std::stop_token& stop) { heartbeat.Run(stop); });
   spdlog::info("event=started version={} node={} server={}", kVersion, base::OneLine(node_name),
                config.server);
 
   UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
     const auto published = AwaitPublished(client, node_name, clock, health, stop);
-    ApiPublisher publisher(publishing, clock, metrics,
-                           {.node_name = node_name,
-                            .nrt = options.publish.nrt,
-                            .node_uid = node_uid,
-                            .poke = poke,
-                            .written =
-                                [&](const Publication& publication) {
-                                  events.Tell(publication);
-                                  if (annotation) annotation->Tell(publication);
-                                },
-                            .stop = stop,
-                            .published = published});
+    ApiPublisher publisher(
+        publishing, clock, metrics,
+        {.node_name = node_name,
+         .nrt = options.publish.nrt,
+         .node_uid = node_uid,
+         .poke = poke,
+         .written = [&notes](const Publication& publication) { notes.Tell(publication); },
+         .stop = stop,
+         .published = published});
     Loop loop(reader, publisher, clock, metrics, health,
               {.poll_interval = options.publish.poll_interval,
                .published = published,

@@ -354,7 +354,7 @@ ResolvedDevice ResolveDraDevice(const Topology& topology, const base::FileTree* 
                                 const std::string& driver, const std::string& device,
                                 const DraAttributes& attributes) {
   const Machine machine = {topology, root};
-  const ResolvedDevice by_name = ByDraName(machine, driver, device);
+  ResolvedDevice by_name = ByDraName(machine, driver, device);
   const std::optional<ResolvedDevice> published = ByAttributes(machine, attributes);
   if (!published || (!published->address && by_name.address)) return by_name;
   ResolvedDevice resolved = *published;

@@ -19,7 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::Answer;
 using test::Reply;
 using test::StatusIs;
 using testing::AllOf;
@@ -162,7 +161,7 @@ class ConfigzTest : public AskConfigzTest {
   static constexpr milliseconds kPatience{10'000};  // for what comes at once
 
   std::unique_ptr<Configz> Start() {
-    const auto node = std::make_shared<const NodeObject>(NodeOf(kubelet_));
+    auto node = std::make_shared<const NodeObject>(NodeOf(kubelet_));
     return std::make_unique<Configz>([node](const std::stop_token&) { return node; }, tree_.Open(),
                                      clock_, Options(),
                                      [this] {
@@ -228,7 +227,7 @@ TEST_F(ConfigzTest, DoesNotTakeAnAnswerForThatOfAnotherRun) {
   kubelet_.Then(Reply(200, "to the question about the first")).Then(Reply(200, "of the second"));
   std::promise<void> asked;
   std::promise<void> restarted;
-  const auto node = std::make_shared<const NodeObject>(NodeOf(kubelet_));
+  auto node = std::make_shared<const NodeObject>(NodeOf(kubelet_));
   bool first_question = true;
   Configz configz(
       [&](const std::stop_token&) {

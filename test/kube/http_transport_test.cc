@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include "kube/tls.h"
 #include "test/fakes/clock.h"
@@ -32,7 +33,7 @@ class HttpTransport : public testing::Test {
  protected:
   // Waits for no pause: the transport has none.
   std::unique_ptr<Transport> To(const Config& config, TransportOptions options = {}) {
-    return MakeTransport(config, clock_, options).value();
+    return MakeTransport(config, clock_, std::move(options)).value();
   }
   absl::StatusOr<HttpReply> Get(Transport& transport, milliseconds deadline = kEnough) {
     return transport.Send({.target = "/x?y=z"}, deadline, kMaxBytes, {});

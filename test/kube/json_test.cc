@@ -9,7 +9,6 @@ namespace kube {
 namespace {
 
 using test::StatusIs;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;

@@ -15,7 +15,6 @@ namespace {
 using podresources::Container;
 using testing::Contains;
 using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Not;
 
 Container On(const std::string& cpus, const std::vector<podresources::Device>& devices = {}) {
