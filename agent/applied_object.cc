@@ -115,7 +115,7 @@ absl::Status AppliedObject::Apply(const std::string& json, bool force,
                                   const std::string& subresource) {
   if (HasToBeTriedWhole()) left_out_.clear();
   for (;;) {
-    const absl::Status status = Write(subresource, [&](const kube::ObjectName& name) {
+    absl::Status status = Write(subresource, [&](const kube::ObjectName& name) {
       return api_.client.Apply(
           name, Declared(json),
           {.field_manager = kFieldManager, .force = force, .metadata_only = true}, api_.stop);

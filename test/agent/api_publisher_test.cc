@@ -102,7 +102,7 @@ class ApiPublisherTest : public testing::Test {
   }
   absl::Status Publish(Objects changed = {.nrt = true, .placement = true}) {
     const std::size_t before = transport_.sent().size();
-    const absl::Status status = publisher_->Publish({.content = content_, .changed = changed});
+    absl::Status status = publisher_->Publish({.content = content_, .changed = changed});
     const auto all = transport_.sent();
     sent_.assign(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
     return status;

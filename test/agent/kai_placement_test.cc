@@ -42,7 +42,7 @@ class KaiPlacementsTest : public testing::Test {
                                           {"nvidia.com/gpu", 2, 2, 2}}});
     }
   }
-  void AddGpu(const std::string& id, base::NumaMask numa_nodes, bool healthy = true) {
+  void AddGpu(const std::string& id, const base::NumaMask& numa_nodes, bool healthy = true) {
     placement::PlacedDevice gpu;
     gpu.resource = "nvidia.com/gpu";
     gpu.id = id;
@@ -182,7 +182,7 @@ TEST(KaiPlacements, LeaveOfWhatIsAllocatableWhatIsAvailable) {
   for (const base::NumaMask& nodes : {base::NumaMask{0}, {1}, {0, 1}}) {
     scene.AddDevice(Gpu("GPU-" + nodes.ToString(), nodes));
   }
-  const auto container = [](const std::string& cpus, base::NumaMask nodes) {
+  const auto container = [](const std::string& cpus, const base::NumaMask& nodes) {
     return podresources::Container{.name = "main",
                                    .cpus = placement::Cpus(cpus),
                                    .memory = {Block(50 * kGi, {0, 1})},

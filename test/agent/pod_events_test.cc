@@ -23,7 +23,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::SizeIs;
 
 PlacedPod Pod(const std::string& name, Alignment alignment,
               const std::string& reason = "MoreNUMANodesThanNeeded") {
