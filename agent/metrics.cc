@@ -137,6 +137,17 @@ class Metrics::Families {
           .Name("plumbline_podresources_errors_total")
           .Help("Questions that the kubelet did not answer, by cause.")
           .Register(registry);
+  prometheus::Counter& lost_hints =
+      prometheus::BuildCounter()
+          .Name("plumbline_hints_lost_total")
+          .Help("How often more changed at once than the kernel keeps hints of.")
+          .Register(registry)
+          .Add({});
+  prometheus::Family<prometheus::Counter>& lost_watches =
+      prometheus::BuildCounter()
+          .Name("plumbline_watches_lost_total")
+          .Help("How often a watch of the API server ended before its time, by object.")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& writes =
       prometheus::BuildCounter()
           .Name("plumbline_writes_total")
@@ -185,6 +196,12 @@ Metrics::~Metrics() = default;
 void Metrics::Asked(const absl::Status& answer, double seconds) {
   families_->observation.Observe(seconds);
   if (!answer.ok()) families_->errors.Add({{"cause", CauseOf(answer)}}).Increment();
+}
+
+void Metrics::LostHints() { families_->lost_hints.Increment(); }
+
+void Metrics::LostWatch(std::string_view objects) {
+  families_->lost_watches.Add({{"object", std::string(objects)}}).Increment();
 }
 
 void Metrics::Observed(std::shared_ptr<const Observation> observation) {

@@ -20,6 +20,10 @@ class Metrics {
 
   // A look at the node has ended.
   void Asked(const absl::Status& answer, double seconds);
+  // More changed at once than the kernel keeps hints of.
+  void LostHints();
+  // A watch of these objects ("nodes") is not up to date.
+  void LostWatch(std::string_view objects);
   // A good observation, and when the kubelet gave it. What it says is read when somebody asks.
   void Observed(std::shared_ptr<const placement::Observation> observation);
   void GoodAt(base::Time time);

@@ -62,6 +62,7 @@ Hints& Hints::operator|=(const Hints& other) {
   pods |= other.pods;
   cpusets |= other.cpusets;
   anything |= other.anything;
+  lost |= other.lost;
   return *this;
 }
 
@@ -222,7 +223,7 @@ Hints Notice::ReadEvents() {
 
 void Notice::Take(const Event& event, Hints& hints) {
   if (event.Has(IN_Q_OVERFLOW)) {
-    hints.anything = stale_ = true;
+    hints.anything = hints.lost = stale_ = true;
     return;
   }
   if (event.Has(IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF)) {

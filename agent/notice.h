@@ -21,6 +21,7 @@ struct Hints {
   bool pods = false;      // cgroups of pods or containers came or went
   bool cpusets = false;   // somebody wrote a cpuset of theirs, or it may have been missed
   bool anything = false;  // events were lost, a folder was replaced, or somebody called Poke
+  bool lost = false;      // of `anything`: more happened than the kernel keeps
 
   bool any() const { return kubelet || config || pods || cpusets || anything; }
   Hints& operator|=(const Hints& other);

@@ -210,8 +210,12 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                    ServeIfAsked(options.publish, metrics, health, clock));
 
-  kube::Client client(*transport, clock);
-  kube::Client publishing(*transport, clock, ApiPublisher::ForClient());
+  kube::ClientOptions for_publishing = ApiPublisher::ForClient();
+  for_publishing.watch_lost = [&metrics](const kube::Resource& resource) {
+    metrics.LostWatch(resource.plural);
+  };
+  kube::Client publishing(*transport, clock, for_publishing);
+  kube::Client client(*transport, clock, {.watch_lost = for_publishing.watch_lost});
   const std::string& node_name = options.node_name;
   Cluster cluster(client, config, *sources.files, clock, node_name, poke);
   const auto node_uid = [&cluster] { return cluster.node().uid(); };

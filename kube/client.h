@@ -25,6 +25,8 @@ struct ClientOptions {
   std::size_t max_object_bytes = std::size_t{8} << 20;    // of a reply that is one object
   std::size_t max_list_bytes = std::size_t{64} << 20;  // of a page, and of a list's pages together
   int page_size = 500;                                 // objects asked for at once
+  // Told of each loss of a watch, on that watch's thread: for whoever counts them.
+  std::function<void(const Resource&)> watch_lost = nullptr;
 };
 
 struct ApplyOptions {
@@ -80,6 +82,9 @@ class Client {
 
   base::Clock& clock() const { return clock_; }
   const Random& random() const { return random_; }
+  void WatchLost(const Resource& resource) const {
+    if (options_.watch_lost) options_.watch_lost(resource);
+  }
 
  private:
   // A request, what it is called in messages, and what may be done about a failure.

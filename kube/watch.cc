@@ -260,6 +260,7 @@ void Watcher::Synced() {
 }
 
 void Watcher::Lost(const absl::Status& status) {
+  client_.WatchLost(selection_.resource);
   std::string reason(status.message());
   if (reason == lost_) return;
   lost_ = std::move(reason);

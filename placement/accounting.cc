@@ -91,6 +91,18 @@ void ExplainLostCpus(const Facts& facts, const KubeletFacts& kubelet, const Stat
                              lost.size(), lost.ToString())});
 }
 
+void ExplainOldState(const base::CpuSet& given_since, base::Diagnostics& diagnostics) {
+  if (given_since.empty()) return;
+  diagnostics.push_back(
+      {.code = "StateFilesOld",
+       .subject = "",
+       .message = fmt::format("{} CPUs ({}) are listed as held, and in cpu_manager_state they are "
+                              "shared or a dead pod's: the kubelet could not write its state "
+                              "since, as on a disk that is full or read-only. What is free of "
+                              "memory is as of then.",
+                              given_since.size(), given_since.ToString())});
+}
+
 }  // namespace
 
 CpuAccount AccountCpus(const Facts& facts, const KubeletFacts& kubelet,
@@ -110,6 +122,7 @@ CpuAccount AccountCpus(const Facts& facts, const KubeletFacts& kubelet,
     return account;
   }
   const StateCpus split = SplitState(*facts.state.cpu, active);
+  if (facts.settled) ExplainOldState(listed & split.pool, diagnostics);
   ExplainHiddenCpus(split.held - listed, diagnostics);
   ExplainLostCpus(facts, kubelet, split, account, diagnostics);
   if (account.allocatable) {

@@ -98,7 +98,8 @@ Condition Settled(const Facts& facts) {
           "The kubelet's state files changed during every attempt to read them."};
 }
 
-Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet) {
+Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet,
+                     const base::Diagnostics& diagnostics) {
   std::string missing;
   const auto check = [&](bool wanted, bool there, std::string_view name) {
     if (wanted && !there) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
@@ -107,8 +108,12 @@ Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet) {
   check(kubelet.memory_policy != "None", facts.state.memory.has_value(), "memory_manager_state");
   check(true, facts.state.devices.has_value(), "kubelet_internal_checkpoint");
   check(true, facts.state.pod_logs.has_value(), "the folder of pod logs");
-  if (missing.empty()) return {"StateKnown", "True", "AllRead", ""};
-  return {"StateKnown", "False", "FilesMissing", fmt::format("Not read: {}.", missing)};
+  if (!missing.empty()) {
+    return {"StateKnown", "False", "FilesMissing", fmt::format("Not read: {}.", missing)};
+  }
+  const auto old = std::ranges::find(diagnostics, "StateFilesOld", &base::Diagnostic::code);
+  if (old != diagnostics.end()) return {"StateKnown", "False", "FilesOld", old->message};
+  return {"StateKnown", "True", "AllRead", ""};
 }
 
 Condition TopologyConsistent(const base::Diagnostics& diagnostics) {
@@ -131,10 +136,14 @@ std::vector<Condition> MakeConditions(const Facts& facts, const NodePlacement& p
                                       const Compared& compared, const CpuAccount& cpus,
                                       const DeviceAccount& devices,
                                       const base::Diagnostics& diagnostics) {
-  return {AllocatableKnown(facts, cpus),        ConfigKnown(placement.kubelet),
-          DevicesRegistered(facts, devices),    KernelAgrees(facts, placement, compared),
-          PodResourcesReachable(facts),         Settled(facts),
-          StateKnown(facts, placement.kubelet), TopologyConsistent(diagnostics)};
+  return {AllocatableKnown(facts, cpus),
+          ConfigKnown(placement.kubelet),
+          DevicesRegistered(facts, devices),
+          KernelAgrees(facts, placement, compared),
+          PodResourcesReachable(facts),
+          Settled(facts),
+          StateKnown(facts, placement.kubelet, diagnostics),
+          TopologyConsistent(diagnostics)};
 }
 
 }  // namespace placement

@@ -17,6 +17,8 @@ TEST(Metrics, CountWhatWasAskedAndPublished) {
   metrics.Asked(absl::ResourceExhaustedError("rejected by rate limit"), 0.002);
   metrics.Published(absl::UnavailableError("no route to host"), 1);
   metrics.Wrote("nodeplacement", "unchanged");
+  metrics.LostHints();
+  metrics.LostWatch("nodes");
   metrics.GoodAt(base::Time(std::chrono::milliseconds(1'500)));
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("plumbline_observation_duration_seconds_count 2\n"));
@@ -24,6 +26,8 @@ TEST(Metrics, CountWhatWasAskedAndPublished) {
   EXPECT_THAT(text, HasSubstr("plumbline_publish_failures_total 1\n"));
   EXPECT_THAT(
       text, HasSubstr("plumbline_writes_total{object=\"nodeplacement\",result=\"unchanged\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("plumbline_hints_lost_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("plumbline_watches_lost_total{object=\"nodes\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_last_good_observation_timestamp_seconds 1.5\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_build_info{version=\""));
 }

@@ -78,6 +78,32 @@ TEST(Documents, NameEachMetricAndNoOther) {
   EXPECT_EQ(Matches(Slurp("docs/agent.md"), pattern), metrics);
 }
 
+// All files below a folder with this ending.
+std::string SlurpTree(const std::string& folder, const std::string& ending) {
+  std::string text;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ending) text += Slurp(entry.path());
+  }
+  return text;
+}
+
+TEST(Documents, NameTestsThatThereAre) {
+  const std::string document = Slurp("docs/exporters.md");
+  const std::string scenarios = SlurpTree("test/system/scenarios", ".py");
+  const std::string units = SlurpTree("test", ".cc");
+  const std::set<std::string> functions = Matches(document, "`(test_[a-z0-9_]+)`");
+  EXPECT_GE(functions.size(), 6U);
+  for (const std::string& name : functions) {
+    EXPECT_THAT(scenarios, HasSubstr("def " + name + "(")) << name;
+  }
+  const std::set<std::string> tests = Matches(document, "`([A-Z][A-Za-z]+[.][A-Z][A-Za-z0-9]+)`");
+  EXPECT_GE(tests.size(), 5U);
+  for (const std::string& name : tests) {
+    const std::size_t dot = name.find('.');
+    EXPECT_THAT(units, HasSubstr("(" + name.substr(0, dot) + ", " + name.substr(dot + 1) + ")"));
+  }
+}
+
 TEST(Documents, ShowThePictureThatIsDrawn) {
   EXPECT_THAT(Slurp("README.md"),
               HasSubstr("```\n" + Slurp("test/agent/golden/pods.txt") + "```\n"));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
@@ -112,7 +113,12 @@ class WatchTest : public testing::Test {
   test::ScriptedServer server_;
   test::FakeClock clock_;
   std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
-  Client client_{*transport_, clock_, {}, [] { return 0.0; }};
+  std::atomic<int> lost_ = 0;
+  Client client_{
+      *transport_,
+      clock_,
+      {.watch_lost = [this](const Resource& of) { lost_ += of.plural == "pods" ? 1 : 0; }},
+      [] { return 0.0; }};
 };
 
 TEST_F(WatchTest, BeginsWithAStreamingListAndGoesOn) {
@@ -260,6 +266,7 @@ TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
                           HasSubstr("missing permission: watch pods"), "synced"));
   EXPECT_THAT(clock_.pauses(),
               ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
+  EXPECT_EQ(lost_, 3);  // each of them counts
 }
 
 TEST_F(WatchTest, TriesAgainSeldomAfterARefusalIfItsUserCanDoWithout) {

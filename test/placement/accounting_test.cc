@@ -128,6 +128,24 @@ TEST(CpuAccounting, GoesByTheListAloneWithoutAStateFileAndSaysSo) {
   EXPECT_EQ(ConditionOf(seen, "StateKnown"), "False FilesMissing");
 }
 
+// A disk that is full: what was given out since stands in the list alone.
+TEST(CpuAccounting, SaysWhenTheStateFileIsOlderThanTheListAndCountsByTheList) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "uid-1", {Of("4-7")});
+  EXPECT_EQ(ConditionOf(scene.Look(), "StateKnown"), "True AllRead");
+  scene.facts.state.cpu->entries.clear();
+  scene.facts.state.cpu->default_cpus |= Cpus("4-7");
+  const Observation seen = scene.Look();
+  EXPECT_EQ(Node(seen, 0).free_cpus, Cpus("1-3,8-15"));
+  EXPECT_THAT(Codes(seen), Contains("StateFilesOld"));
+  EXPECT_EQ(ConditionOf(seen, "StateKnown"), "False FilesOld");
+  // The same where the CPUs were a dead pod's before.
+  scene.facts.state.pod_logs->push_back({"ml", "gone", "uid-0"});
+  scene.facts.state.cpu->entries["uid-0"]["main"] = Cpus("4-7");
+  scene.facts.state.cpu->default_cpus -= Cpus("4-7");
+  EXPECT_EQ(ConditionOf(scene.Look(), "StateKnown"), "False FilesOld");
+}
+
 TEST(CpuAccounting, EstimatesWhatAnOldKubeletCannotSay) {
   Scene scene(TwoNodes());
   scene.facts.assignments->allocatable.reset();

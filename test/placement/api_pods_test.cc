@@ -46,6 +46,16 @@ TEST(JoinWithApiPods, TellsTheUidOfAPodWithoutALogFolder) {
   EXPECT_THAT(Codes(seen), Not(Contains("PodUidsUnknown")));
 }
 
+TEST(JoinWithApiPods, CountsAPodThatTheApiServerDoesNotHave) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "uid-1", {On("4-7")});
+  scene.facts.api_pods = {{Running("web-0", "uid-2")}};
+  const Observation seen = scene.Look();
+  ASSERT_NE(FindPod(seen, "llm-0"), nullptr);
+  EXPECT_EQ(FindPod(seen, "llm-0")->containers.at(0).cpus, Cpus("4-7"));
+  EXPECT_EQ(seen.placement.numa_nodes.at(0).free_cpus, Cpus("1-3,8-15"));
+}
+
 TEST(JoinWithApiPods, TellsTheLivingOfTwoFoldersOfAPodThatHoldsNothing) {
   Scene scene(TwoNodes());
   scene.Add("web-0", "uid-1", {On("")});

@@ -50,6 +50,15 @@ def grows(metric: str, **labels: str) -> Shows:
 
 publishing_fails = grows("plumbline_publish_failures_total")
 kubelet_is_silent = grows("plumbline_podresources_errors_total")
+watches_are_lost = grows("plumbline_watches_lost_total")
+hints_are_lost = grows("plumbline_hints_lost_total")
+
+
+def has_condition(type: str, reason: str) -> Shows:
+    return lambda before, now: now.sum("plumbline_condition", type=type, reason=reason) == 1
+
+
+state_is_old = has_condition("StateKnown", "FilesOld")
 
 
 # In front of the API server
@@ -67,21 +76,32 @@ def met_with(fault: Fault, applies: Applies = faulty_api.writes) -> Around:
     return around
 
 
-def watches_met_with(fault: Fault) -> Around:
-    @contextmanager
-    def around(storm: Storm) -> Iterator[None]:
-        with met_with(fault, faulty_api.watches)(storm):
-            storm.api.cut_streams()
-            yield
-
-    return around
-
-
 def once(action: Callable[[FaultyApi], object]) -> Around:
     @contextmanager
     def around(storm: Storm) -> Iterator[None]:
         action(storm.api)
         yield
+
+    return around
+
+
+def to_streams(action: Callable[[FaultyApi], int]) -> Around:
+    """Done once there is one: after other troubles a client may be slow to watch again."""
+
+    @contextmanager
+    def around(storm: Storm) -> Iterator[None]:
+        storm.cluster.programs.until("a watch is open", lambda: action(storm.api) > 0, limit_s=60)
+        yield
+
+    return around
+
+
+def watches_met_with(fault: Fault) -> Around:
+    @contextmanager
+    def around(storm: Storm) -> Iterator[None]:
+        with met_with(fault, faulty_api.watches)(storm):
+            storm.api.cut_streams()  # those that are there; whoever has none is about to ask
+            yield
 
     return around
 
@@ -204,10 +224,10 @@ def overflow(storm: Storm) -> Iterator[None]:
     try:
         for agent in storm.agents:
             churn(agent.node.tree / "var/lib/kubelet", QUEUED_EVENTS)
-        yield
     finally:
         for agent in storm.agents:
             agent.signal(signal.SIGCONT)
+    yield
 
 
 def churn(folder: Path, events: int) -> None:
@@ -234,10 +254,10 @@ OF_THE_API_SERVER = [
             faulty_api.LOST_REPLY,
         )
     ),
-    Trouble("410", watches_met_with(faulty_api.EXPIRED)),
-    Trouble("410 event", watches_met_with(faulty_api.EXPIRED_EVENT)),
-    Trouble("410 later", once(FaultyApi.expire_streams)),
-    Trouble("cut stream", once(FaultyApi.cut_streams)),
+    Trouble("410", watches_met_with(faulty_api.EXPIRED), watches_are_lost),
+    Trouble("410 event", watches_met_with(faulty_api.EXPIRED_EVENT), watches_are_lost),
+    Trouble("410 later", to_streams(FaultyApi.expire_streams), watches_are_lost),
+    Trouble("cut stream", to_streams(FaultyApi.cut_streams), watches_are_lost),
     Trouble("idle connections closed", once(FaultyApi.close_idle)),
     Trouble("half-open connections", once(FaultyApi.lose_connections), publishing_fails),
     Trouble("no API server", api_server_down, publishing_fails),
@@ -249,9 +269,9 @@ OF_THE_API_SERVER = [
 OF_THE_NODE = [
     Trouble("kubelet ended", kubelet_away(signal.SIGTERM), kubelet_is_silent, kubelet_answers=False),
     Trouble("kubelet killed", kubelet_away(signal.SIGKILL), kubelet_is_silent, kubelet_answers=False),
-    Trouble("full disk", full_disk, kubelet_answers=False),
-    Trouble("read-only disk", read_only_disk, kubelet_answers=False),
+    Trouble("full disk", full_disk, state_is_old, kubelet_answers=False),
+    Trouble("read-only disk", read_only_disk, state_is_old, kubelet_answers=False),
     Trouble("clock set forth", clock_set(7200), clock_differs_by(7200)),
     Trouble("clock set back", clock_set(-3600), clock_differs_by(-3600)),
-    Trouble("inotify overflow", overflow),
+    Trouble("inotify overflow", overflow, hints_are_lost),
 ]

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ OVER_S = 90  # a write that failed is tried again within 45 s, a lost connection
 SHOWS_S = 45  # a request that hangs is given up after 10 s, a publication after 15
 GROWTH_KIB = 1024
 LEAST_PAIRS = 5
+CROWD = 5  # pods; with more of them there may be no room for another
+TOLD = {"cpu": "2", "memory": "1Gi"}
 STEADY = {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
@@ -106,12 +109,25 @@ class Weather:
     def one(self, trouble: Trouble) -> None:
         """Until it shows in the agent's metrics."""
         before, began = self.measured.metrics(), time.monotonic()
-        with trouble.around(self.storm):
+        self._on_each_node(lambda pods: pods.delete_all() if len(pods.alive) > CROWD else None)
+        with trouble.around(self.storm), self._something_to_tell():
             self._change_pods(trouble)
             if trouble.shows:
                 self._note_whether_it_shows(trouble, before)
         self._on_each_node(RandomPods.finish)
+        for agent in self.storm.agents:
+            self.storm.cluster.until_gone(f"told-{agent.node.name}")
+            self.storm.cluster.until_cleaned_up(agent.node)
         print(f"{trouble.name}: {time.monotonic() - began:.1f} s")
+
+    @contextmanager
+    def _something_to_tell(self) -> Iterator[None]:
+        """A pod on each node that gets CPUs, whatever the random ones do."""
+        for agent in self.storm.agents:
+            self.storm.cluster.create_pod(pod(f"told-{agent.node.name}", TOLD, node=agent.node.name))
+        yield
+        for agent in self.storm.agents:
+            self.storm.cluster.delete_pod(f"told-{agent.node.name}")
 
     def _note_whether_it_shows(self, trouble: Trouble, before: Metrics) -> None:
         shows = trouble.shows or (lambda before, now: True)
