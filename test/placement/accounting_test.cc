@@ -140,9 +140,8 @@ TEST(CpuAccounting, SaysWhenTheStateFileIsOlderThanTheListAndCountsByTheList) {
   EXPECT_THAT(Codes(seen), Contains("StateFilesOld"));
   EXPECT_EQ(ConditionOf(seen, "StateKnown"), "False FilesOld");
   // The same where the CPUs were a dead pod's before.
-  scene.facts.state.pod_logs->push_back({"ml", "gone", "uid-0"});
-  scene.facts.state.cpu->entries["uid-0"]["main"] = Cpus("4-7");
-  scene.facts.state.cpu->default_cpus -= Cpus("4-7");
+  scene.facts.state.cpu->entries["uid-0"]["main"] = Cpus("4-9");
+  scene.facts.state.cpu->default_cpus -= Cpus("4-9");
   EXPECT_EQ(ConditionOf(scene.Look(), "StateKnown"), "False FilesOld");
 }
 
