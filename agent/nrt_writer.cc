@@ -64,14 +64,15 @@ absl::Status NrtWriter::TryToWrite(const NodeResourceTopology& nrt, const std::s
   ASSIGN_OR_RETURN(const AppliedObject::Seen seen, object_->Look());
   const std::vector<std::string> writers = WritersOf(seen);
   if (mode_ == NrtMode::kAuto && !writers.empty()) return Yield(seen);
-  if (object_->Lost() || (outcome_ == Outcome::kWritten && !writers.empty())) {
-    rewrites_.Rewritten(api_.clock.Steady());
-    rivals_ = writers;
-  }
+  const bool anew = object_->Lost() || (outcome_ == Outcome::kWritten && !writers.empty());
   const std::string owner_uid = node_uid.empty() && seen ? OwningNode(*seen) : node_uid;
   const absl::Status status = WriteOwn(nrt, owner_uid, mode_ == NrtMode::kAlways);
   if (absl::IsAborted(status)) return Resolve(nrt, owner_uid);
   RETURN_IF_ERROR(status);
+  if (anew) {
+    rewrites_.Rewritten(api_.clock.Steady());
+    rivals_ = writers;
+  }
   return NoteWritten(owner_uid);
 }
 

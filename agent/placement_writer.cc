@@ -18,7 +18,7 @@ const kube::Resource kPlacements = {"plumbline.dev", "v1alpha1", "nodeplacements
 PlacementWriter::PlacementWriter(ApiAccess& api) : api_(api), object_(api, kPlacements) {}
 
 absl::Status PlacementWriter::Write(const NodePlacement& placement, const std::string& node_uid) {
-  if (object_.Lost()) rewrites_.Rewritten(api_.clock.Steady());
+  const bool anew = object_.Lost();
   if (!node_uid.empty() && node_uid != owner_uid_) {
     RETURN_IF_ERROR(WriteObject(placement, node_uid));
   }
@@ -29,6 +29,7 @@ absl::Status PlacementWriter::Write(const NodePlacement& placement, const std::s
     status = WriteStatus(fitted.json);
   }
   RETURN_IF_ERROR(status);
+  if (anew) rewrites_.Rewritten(api_.clock.Steady());
   cut_ = std::move(fitted.left_out);
   fits_ = fitted.fits;
   return absl::OkStatus();

@@ -366,6 +366,26 @@ TEST_F(ApiPublisherTest, WritesAtOnceTwiceThenEvery30Seconds) {
   EXPECT_TRUE(PlacementStale());
 }
 
+// A definition that is deleted takes the object with it; until it is back no write succeeds.
+TEST_F(ApiPublisherTest, TookItsOwnFailedAttemptsForSomebodyWhoDeletesTheObjectAgainAndAgain) {
+  PublishFirst();
+  for (const char* type : {"ADDED", "DELETED"}) {
+    transport_.Say(kNrt, WatchLine(type, {.version = "11", .managed = {kOurs}}));
+    transport_.Say(kPlacement, WatchLine(type, {.version = "22", .managed = {kOurStatus}}));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const std::string why = "create not allowed while custom resource definition is terminating";
+    Refuse(403, Refusal(403, "Forbidden", why)).Refuse(403, Refusal(403, "Forbidden", why));
+    EXPECT_THAT(Publish(), StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(why)));
+    EXPECT_TRUE(NrtStale());
+    EXPECT_TRUE(PlacementStale());
+  }
+  Answer({.version = "30", .managed = {kOurs}, .uid = "object-2"});
+  Answer({.version = "31", .managed = {kOurStatus}, .uid = "object-3"});
+  ASSERT_OK(Publish());
+  EXPECT_EQ(Condition("NRTPublished"), "True Published");
+}
+
 // Other writers.
 
 TEST_F(ApiPublisherTest, LeavesTheObjectOfAnotherAloneAndNamesIt) {

@@ -42,6 +42,7 @@ class Trouble:
     around: Around
     shows: Shows | None = None  # None: it is none for who takes it right
     kubelet_answers: bool = True  # pods that come and go do so meanwhile, and not only afterwards
+    kubelet_starts: bool = False  # it ends with a kubelet that has just started
 
 
 def grows(metric: str, **labels: str) -> Shows:
@@ -267,8 +268,20 @@ OF_THE_API_SERVER = [
     Trouble("token refused", tokens_refused, publishing_fails),
 ]
 OF_THE_NODE = [
-    Trouble("kubelet ended", kubelet_away(signal.SIGTERM), kubelet_is_silent, kubelet_answers=False),
-    Trouble("kubelet killed", kubelet_away(signal.SIGKILL), kubelet_is_silent, kubelet_answers=False),
+    Trouble(
+        "kubelet ended",
+        kubelet_away(signal.SIGTERM),
+        kubelet_is_silent,
+        kubelet_answers=False,
+        kubelet_starts=True,
+    ),
+    Trouble(
+        "kubelet killed",
+        kubelet_away(signal.SIGKILL),
+        kubelet_is_silent,
+        kubelet_answers=False,
+        kubelet_starts=True,
+    ),
     Trouble("full disk", full_disk, state_is_old, kubelet_answers=False),
     Trouble("read-only disk", read_only_disk, state_is_old, kubelet_answers=False),
     Trouble("clock set forth", clock_set(7200), clock_differs_by(7200)),

@@ -185,7 +185,7 @@ def test_a_storm_leaves_nothing_untrue_empty_or_grown(cluster: Cluster, storm: S
     kinds = [*OF_THE_API_SERVER, *OF_THE_NODE]
     weather.random.shuffle(kinds)
     # Last those after which the kubelet is not believed for a while: nothing new is published then.
-    kinds.sort(key=lambda trouble: not trouble.kubelet_answers)
+    kinds.sort(key=lambda trouble: trouble.kubelet_starts)
     for trouble in kinds:
         weather.one(trouble)
     warm = weather.calm()

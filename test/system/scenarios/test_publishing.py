@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import yaml
@@ -179,20 +179,31 @@ def events_on(cluster: Cluster, name: str) -> list[Object]:
     return [event for event in events if event["source"].get("component", "") == MANAGER]
 
 
+def is_torn(node: Node, name: str) -> bool:
+    """Whether what the kubelet gave it is on more than one NUMA node."""
+    return len(truth.numa_nodes_of(node.machine, truth.listed(node)[f"default/{name}"].values())) > 1
+
+
 def test_a_misaligned_pod_is_told_so_once(cluster: Cluster, agents: dict[str, Agent]) -> None:
-    """On a node that aligns nothing: the first GPU is taken, the first CPU is not."""
-    agent = agents["no-smt"]
-    with holding(cluster, "first", "no-smt", {GPU: "1"}):
-        with holding(cluster, "torn", "no-smt", {"cpu": "1", "memory": "1Gi", GPU: "1"}) as torn:
-            cluster.programs.until("the pod is told", lambda: events_on(cluster, "torn"))
+    """On a node that aligns nothing: two pods get CPUs of the first NUMA node, and a GPU of each. Which has
+    which is the kubelet's whim."""
+    agent, wanted = agents["no-smt"], {"cpu": "1", "memory": "1Gi", GPU: "1"}
+    with ExitStack() as pods:
+        one, other = (
+            pods.enter_context(holding(cluster, name, "no-smt", wanted)) for name in ("one", "other")
+        )
+        torn, whole = (one, other) if is_torn(agent.node, "one") else (other, one)
+        name, whole_name = torn["metadata"]["name"], whole["metadata"]["name"]
+        assert is_torn(agent.node, name) and not is_torn(agent.node, whole_name)
+        cluster.programs.until("the pod is told", lambda: events_on(cluster, name))
+        agent.until_true()
+        agent.stop()
+        agent.start()
+        agent.until_ready()
+        with holding(cluster, "third", "no-smt", {"cpu": "1", "memory": "1Gi"}):
             agent.until_true()
-            agent.stop()
-            agent.start()
-            agent.until_ready()
-            with holding(cluster, "another", "no-smt", {"cpu": "1", "memory": "1Gi"}):
-                agent.until_true()
-            (event,) = events_on(cluster, "torn")
-            assert events_on(cluster, "first") == [] and events_on(cluster, "another") == []
+        (event,) = events_on(cluster, name)
+        assert events_on(cluster, whole_name) == [] and events_on(cluster, "third") == []
     assert (event["type"], event["reason"]) == ("Warning", "MoreNUMANodesThanNeeded")
     assert event["involvedObject"]["uid"] == torn["metadata"]["uid"]
     assert event["message"]
