@@ -52,7 +52,10 @@ std::string Tried(const char* verb, const ObjectName& object) {
 }  // namespace
 
 Client::Client(Transport& transport, base::Clock& clock, ClientOptions options, Random random)
-    : transport_(transport), clock_(clock), options_(options), random_(std::move(random)) {}
+    : transport_(transport),
+      clock_(clock),
+      options_(std::move(options)),
+      random_(std::move(random)) {}
 
 Client::Failure Client::Judge(const Call& call, const absl::StatusOr<HttpReply>& reply) const {
   if (!reply.ok()) {

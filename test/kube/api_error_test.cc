@@ -11,7 +11,6 @@ namespace {
 using test::StatusIs;
 using testing::AllOf;
 using testing::EndsWith;
-using testing::HasSubstr;
 
 ApiError Error(int status, const std::string& json) {
   return ReadApiError({.status = status, .body = json});

@@ -18,7 +18,6 @@ namespace {
 
 using kube::ObjectName;
 using kube::Resource;
-using kube::Selection;
 
 const Resource kNodes = {"", "v1", "nodes"};
 const Resource kConfigMaps = {"", "v1", "configmaps"};

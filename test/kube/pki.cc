@@ -67,7 +67,7 @@ X509* NewCertificate(EVP_PKEY* key, const std::string& common_name, X509* issuer
   long serial = 0;
   Must(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1);
   ASN1_INTEGER_set_int64(X509_get_serialNumber(certificate), serial & 0x7fffffff);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -24 * 3600);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -24L * 3600);
   X509_gmtime_adj(X509_getm_notAfter(certificate), 24L * 3600 * days);
   X509_set_pubkey(certificate, key);
   X509_NAME* name = X509_get_subject_name(certificate);
