@@ -38,10 +38,10 @@ struct LoopOptions {
 // The agent's one thread: notice, observe, compare, publish.
 //
 // What is published is the last good observation with the conditions of now. An observation is good
-// if the kubelet answered, its files stood still meanwhile, and it listed the pods that run here (a
-// kubelet that has just started lists none; settling.h). As long as a later one is not, the last
-// good one stays, with its own time, and conditions say why. A passing trouble is no news:
-// conditions tell of it after a second. What then?
+// if the kubelet answered, its files stood still meanwhile and were not half of a change, and it
+// listed the pods that run here (a kubelet that has just started lists none; settling.h). As long
+// as a later one is not, the last good one stays, with its own time, and conditions say why. A
+// passing trouble is no news: conditions tell of it after a second. What then?
 //   no answer        stays so until there is one
 //   files changing   after that second the observation is published all the same, marked
 //   pods unlisted    after five minutes the kubelet is believed, but not while publishing fails: it

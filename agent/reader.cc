@@ -21,7 +21,7 @@
 namespace agent {
 namespace {
 
-constexpr int kPatientReadings = 3;
+constexpr int kPatientReadings = 40;  // two seconds, see kReadingPause
 
 // Every device id of the kubelet once: what it hands out, and what is held of what it no longer
 // lists. Devices of DRA drivers are "pool/device" of their driver.
@@ -334,7 +334,7 @@ void Reader::AskKubelet(Look& look) {
   if (client_ == nullptr) return;
   run_ = CurrentRun();
   Answer answer = agent::AskKubelet(
-      *client_, [this] { return ReadState(); }, options_.readings);
+      *client_, [this] { return ReadState(); }, options_.readings, clock_);
   look.kubelet_changed = answer.assignments.status() != facts_.assignments.status() ||
                          (answer.assignments.ok() && *answer.assignments != *facts_.assignments) ||
                          answer.settled != facts_.settled || answer.state != facts_.state;

@@ -48,20 +48,26 @@ absl::StatusOr<std::string> SocketInTree(const base::FileTree& files, const std:
   return Join(files.root(), real);
 }
 
+bool IsHalfOfAChange(const Answer& answer) {
+  const podresources::KubeletState& state = answer.state;
+  if (!state.cpu || !answer.assignments.ok() || !answer.assignments->allocatable) return false;
+  return podresources::IsHalfOfAChange(*state.cpu, answer.assignments->allocatable->cpus);
+}
+
 }  // namespace
 
 Answer AskKubelet(podresources::Client& client,
-                  const std::function<podresources::KubeletState()>& read_state, int readings) {
+                  const std::function<podresources::KubeletState()>& read_state, int readings,
+                  base::Clock& clock) {
   Answer answer;
-  podresources::KubeletState before = read_state();
-  for (int reading = 0; reading < readings; ++reading) {
+  for (int reading = 1;; ++reading) {
+    const std::string before = read_state().fingerprint;
     answer.assignments = client.Read();
     answer.state = read_state();
-    answer.settled = answer.state.fingerprint == before.fingerprint;
-    if (answer.settled || !answer.assignments.ok()) break;
-    before = answer.state;
+    answer.settled = answer.state.fingerprint == before && !IsHalfOfAChange(answer);
+    if (answer.settled || !answer.assignments.ok() || reading == readings) return answer;
+    clock.Sleep(kReadingPause);
   }
-  return answer;
 }
 
 absl::StatusOr<Sources> OpenSources(const Options& options) {

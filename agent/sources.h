@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,11 +34,16 @@ struct Answer {
   bool settled = true;
 };
 
+// Between two readings of one look: the kubelet waits for its disk at each step of a change.
+inline constexpr std::chrono::milliseconds kReadingPause{50};
+
 // Asks the kubelet and reads its state files before and after: they belong to the answer only if
-// none changed meanwhile. If one did, all of it is done again, `readings` times at most; then the
-// last reading is returned as not settled.
+// none changed meanwhile, and tell of one moment only if they are not half of a change. Else all of
+// it is done again after a pause, `readings` times at most; then the last reading is returned as
+// not settled.
 Answer AskKubelet(podresources::Client& client,
-                  const std::function<podresources::KubeletState()>& read_state, int readings);
+                  const std::function<podresources::KubeletState()>& read_state, int readings,
+                  base::Clock& clock);
 
 // As the command line names them. NotFound and the like if the root cannot be opened.
 absl::StatusOr<Sources> OpenSources(const Options& options);

@@ -95,7 +95,8 @@ Condition KernelAgrees(const Facts& facts, const NodePlacement& placement,
 Condition Settled(const Facts& facts) {
   if (facts.settled) return {"Settled", "True", "FilesUnchanged", ""};
   return {"Settled", "False", "FilesChanging",
-          "The kubelet's state files changed during every attempt to read them."};
+          "The kubelet's state files changed, or were half of a change, at every attempt to read "
+          "them."};
 }
 
 Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet,

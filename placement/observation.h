@@ -50,7 +50,8 @@ struct Facts {
   // its resource is still there, has turned unhealthy and still counts for the kubelet.
   std::vector<PlacedDevice> known_devices;
   base::Diagnostics diagnostics;  // of gathering them
-  bool settled = true;  // false: the kubelet's files changed during every attempt to read them
+  // false: the kubelet's files changed, or were half of a change, at every attempt to read them
+  bool settled = true;
 };
 
 // One look at the node, accounted for. Plain values.

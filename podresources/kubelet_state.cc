@@ -140,14 +140,14 @@ std::string FingerprintKubeletState(const base::FileTree& root, const std::strin
   return fingerprint;
 }
 
-base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,
-                                  const base::CpuSet& reserved) {
-  base::CpuSet missing = online - state.default_cpus - reserved;
+bool IsHalfOfAChange(const CpuManagerState& state, const base::CpuSet& allocatable) {
+  if (state.policy != "static") return false;  // others keep no account of CPUs
+  base::CpuSet nowhere = allocatable - state.default_cpus;
   for (const auto& [uid, containers] : state.entries) {
-    for (const auto& [container, cpus] : containers) missing -= cpus;
+    for (const auto& [container, cpus] : containers) nowhere -= cpus;
   }
-  for (const auto& [uid, cpus] : state.pod_entries) missing -= cpus;
-  return missing;
+  for (const auto& [uid, cpus] : state.pod_entries) nowhere -= cpus;
+  return !nowhere.empty();
 }
 
 }  // namespace podresources

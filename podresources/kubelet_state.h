@@ -89,10 +89,12 @@ KubeletState ReadKubeletState(const base::FileTree& root, const std::string& roo
 std::string FingerprintKubeletState(const base::FileTree& root, const std::string& root_dir,
                                     const std::string& pod_logs_dir);
 
-// CPUs that are online but neither shared, exclusive nor reserved: they came after the kubelet
-// wrote its state, and it hands them to nobody.
-base::CpuSet CpusMissingFromState(const CpuManagerState& state, const base::CpuSet& online,
-                                  const base::CpuSet& reserved);
+// Whether the file is half of a change. The kubelet writes it at each step of a change and waits
+// for the disk each time; between two steps the file stands still and does not add up. A running
+// kubelet has files that do: it does not start with others (validateState of its policy).
+// CPUs leave the pool before somebody has them, and the entry of a dead container goes before its
+// CPUs are back in the pool: then some of `allocatable` are nowhere.
+bool IsHalfOfAChange(const CpuManagerState& state, const base::CpuSet& allocatable);
 
 // The parsers, pure. InvalidArgument says what is wrong and where.
 absl::StatusOr<CpuManagerState> ParseCpuManagerState(const std::string& json);

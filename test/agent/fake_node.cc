@@ -103,10 +103,10 @@ void FakeNode::Replace(const std::string& path, const std::string& content) {
   }
 }
 
-void FakeNode::WriteStateFiles() {
+void FakeNode::WriteStateFiles(const std::string& nowhere) {
   std::string cpus;
   std::string devices;
-  base::CpuSet shared = base::CpuSet::Parse("0-7").value();
+  base::CpuSet shared = base::CpuSet::Parse("0-7").value() - base::CpuSet::Parse(nowhere).value();
   for (const auto& [name, pod] : pods_) {
     if (!pod.cpus.empty()) {
       cpus += fmt::format("{}\"{}\":{{\"main\":\"{}\"}}", cpus.empty() ? "" : ",", UidOf(name),

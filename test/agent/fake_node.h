@@ -36,7 +36,8 @@ class FakeNode {
   void SetGpus(const std::set<std::string>& healthy) { gpus_ = healthy; }
   const std::map<std::string, FakePod>& pods() const { return pods_; }
 
-  void WriteStateFiles();
+  // `nowhere`: CPUs that are on their way, neither shared nor anybody's.
+  void WriteStateFiles(const std::string& nowhere = "");
   void WriteList();                                   // what List answers: the truth
   void ListOnly(const std::set<std::string>& names);  // of the truth
   void WriteCgroups();                                // and the folders of pod logs

@@ -413,6 +413,31 @@ TEST_F(LoopTest, PublishesNothingOfFilesThatChangeMeanwhileUnlessTheyGoOnForASec
   EXPECT_EQ(ConditionOf(Last(), "Settled"), "True FilesUnchanged");
 }
 
+TEST_F(LoopTest, PublishesNothingOfACleanUpThatIsHalfWrittenUnlessItStaysSoForASecond) {
+  node_.Add({.name = "llm-1", .cpus = "2,6", .gpus = {}});
+  node_.WriteAll();
+  Start();
+  ASSERT_EQ(Available(Last(), "node-1", "cpu"), 2);
+  node_.Remove("llm-1");
+  node_.WriteAll();
+  node_.WriteStateFiles("2,6");
+  Hint(kKubelet);
+  EXPECT_EQ(Writes(), 1U);
+  node_.WriteStateFiles();
+  Hint(kKubelet);
+  ASSERT_EQ(Writes(), 2U);
+  EXPECT_EQ(Available(Last(), "node-1", "cpu"), 4);
+
+  node_.WriteStateFiles("2,6");
+  Hint(kKubelet);
+  Pass(milliseconds(900));
+  EXPECT_EQ(Writes(), 2U);
+  Pass(milliseconds(300));
+  ASSERT_EQ(Writes(), 3U);
+  EXPECT_EQ(Available(Last(), "node-1", "cpu"), 2);
+  EXPECT_EQ(ConditionOf(Last(), "Settled"), "False FilesChanging");
+}
+
 TEST_F(LoopTest, KeepsDevicesUnavailableUntilTheirPluginRegistersAgain) {
   Start();
   Pass(kBetweenPolls);

@@ -90,15 +90,42 @@ TEST(CpuManagerState, TakesDeepNestingWithoutDeepRecursion) {
       ParseCpuManagerState(R"({"policyName":"static","defaultCpuSet":"","other":)" + deep + "}"));
 }
 
-TEST(CpusMissingFromState, AreThoseThatCameAfterTheKubeletWroteIt) {
-  ASSERT_OK_AND_ASSIGN(
-      CpuManagerState state,
-      ParseCpuManagerState(R"({"policyName":"static","defaultCpuSet":"0","checksum":885245905})"));
-  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {}), (base::CpuSet{1, 2, 3}));
-  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {3}), (base::CpuSet{1, 2}));
-  state.entries["u"]["c"] = {1};
-  state.pod_entries["v"] = {2};
-  EXPECT_EQ(CpusMissingFromState(state, {0, 1, 2, 3}, {}), (base::CpuSet{3}));
+// As seen on disk, one state after the other, while a kubelet cleaned up after a container with
+// CPUs 2 and 18.
+TEST(CpuManagerState, IsHalfOfAChangeWhileCpusAreOnTheirWayToThePool) {
+  const auto read = [](const std::string& json) {
+    auto state = ParseCpuManagerState(json);
+    EXPECT_OK(state);
+    return state.value_or(CpuManagerState());
+  };
+  const base::CpuSet allocatable = {1, 2, 17, 18};
+  const CpuManagerState before =
+      read(R"({"policyName":"static","defaultCpuSet":"0-1,16-17","entries":{"u":{"c1":"2,18"}}})");
+  const CpuManagerState between = read(R"({"policyName":"static","defaultCpuSet":"0-1,16-17"})");
+  const CpuManagerState after = read(R"({"policyName":"static","defaultCpuSet":"0-2,16-18"})");
+  EXPECT_FALSE(IsHalfOfAChange(before, allocatable));
+  EXPECT_TRUE(IsHalfOfAChange(between, allocatable));
+  EXPECT_FALSE(IsHalfOfAChange(after, allocatable));
+}
+
+TEST(CpuManagerState, IsWholeWithEachCpuInThePoolOrSomebodys) {
+  CpuManagerState state;
+  state.policy = "static";
+  state.default_cpus = {0, 1};
+  state.entries["u"]["c"] = {2};
+  state.pod_entries["v"] = {3, 4};
+  state.entries["v"]["c"] = {3};
+  EXPECT_FALSE(IsHalfOfAChange(state, {1, 2, 3, 4}));
+  EXPECT_TRUE(IsHalfOfAChange(state, {1, 2, 3, 4, 5}));
+  // Reserved ones are not to be had, nor those that came online after the kubelet started.
+  state.default_cpus = {1};
+  EXPECT_FALSE(IsHalfOfAChange(state, {1, 2, 3, 4}));
+}
+
+TEST(CpuManagerState, IsNeverHalfOfAChangeUnderAPolicyThatKeepsNoAccount) {
+  CpuManagerState state;
+  state.policy = "none";
+  EXPECT_FALSE(IsHalfOfAChange(state, {0, 1}));
 }
 
 TEST(MemoryManagerState, GivesNodesWithTheirGroupsAndTables) {
