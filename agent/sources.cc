@@ -50,6 +50,7 @@ absl::StatusOr<std::string> SocketInTree(const base::FileTree& files, const std:
 
 bool IsHalfOfAChange(const Answer& answer) {
   const podresources::KubeletState& state = answer.state;
+  if (state.memory && podresources::IsHalfOfAChange(*state.memory)) return true;
   if (!state.cpu || !answer.assignments.ok() || !answer.assignments->allocatable) return false;
   return podresources::IsHalfOfAChange(*state.cpu, answer.assignments->allocatable->cpus);
 }

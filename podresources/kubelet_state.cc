@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -105,6 +107,8 @@ std::optional<std::vector<PodLogFolder>> ReadPodLogs(const base::FileTree& root,
   return folders;
 }
 
+std::uint64_t Unsigned(std::int64_t bytes) { return static_cast<std::uint64_t>(bytes); }
+
 bool HasContainerIds(const CpuManagerState& state) {
   return std::any_of(state.entries.begin(), state.entries.end(),
                      [](const auto& entry) { return entry.second.contains(""); });
@@ -148,6 +152,23 @@ bool IsHalfOfAChange(const CpuManagerState& state, const base::CpuSet& allocatab
   }
   for (const auto& [uid, cpus] : state.pod_entries) nowhere -= cpus;
   return !nowhere.empty();
+}
+
+bool IsHalfOfAChange(const MemoryManagerState& state) {
+  if (state.policy != "Static") return false;
+  std::map<std::string, std::uint64_t> nobodys;  // bytes by type; less than none: above 2^63
+  for (const auto& [id, node] : state.nodes) {
+    for (const auto& [type, table] : node.memory) nobodys[type] += Unsigned(table.reserved);
+  }
+  const auto take = [&](const std::vector<MemoryBlock>& blocks) {
+    for (const MemoryBlock& block : blocks) nobodys[block.type] -= Unsigned(block.bytes);
+  };
+  for (const auto& [uid, containers] : state.entries) {
+    if (state.pod_entries.contains(uid)) continue;  // parts of what the pod has
+    for (const auto& [container, blocks] : containers) take(blocks);
+  }
+  for (const auto& [uid, blocks] : state.pod_entries) take(blocks);
+  return std::ranges::any_of(nobodys, [](const auto& left) { return left.second != 0; });
 }
 
 }  // namespace podresources

@@ -91,10 +91,15 @@ std::string FingerprintKubeletState(const base::FileTree& root, const std::strin
 
 // Whether the file is half of a change. The kubelet writes it at each step of a change and waits
 // for the disk each time; between two steps the file stands still and does not add up. A running
-// kubelet has files that do: it does not start with others (validateState of its policy).
+// kubelet has files that do: it does not start with others (validateState of both policies).
 // CPUs leave the pool before somebody has them, and the entry of a dead container goes before its
 // CPUs are back in the pool: then some of `allocatable` are nowhere.
+//
+// Memory is reserved before it is somebody's, the entry of a dead container goes before what it had
+// is free, and that of a pod comes before it is reserved and goes after it is free: then what is
+// reserved is not what the entries have.
 bool IsHalfOfAChange(const CpuManagerState& state, const base::CpuSet& allocatable);
+bool IsHalfOfAChange(const MemoryManagerState& state);
 
 // The parsers, pure. InvalidArgument says what is wrong and where.
 absl::StatusOr<CpuManagerState> ParseCpuManagerState(const std::string& json);

@@ -175,6 +175,28 @@ TEST(AskKubelet, DoesNotCallHalfOfAChangeSettled) {
   }
 }
 
+// A pod that had 9 GiB as a whole is gone: its memory is free again, and its entry still there.
+// Taken for the truth, 9 GiB more would be free: those of the pod that lives.
+TEST(AskKubelet, AsksAgainWhileAPodThatIsGoneHasMemoryThatIsFree) {
+  test::FakeClock clock;
+  bool written = false;
+  clock.during_pause = [&written] { written = true; };
+  BusyKubelet kubelet([](int) { return ListedDuringCleanUp(); });
+  const auto read_state = [&written] {
+    KubeletState state = OnDisk(4);
+    podresources::MemoryManagerState& memory = state.memory.emplace();
+    memory.policy = "Static";
+    memory.nodes[0].memory["memory"] = {.total = 32, .allocatable = 30, .reserved = 9, .free = 21};
+    memory.pod_entries[kAlive] = {{"memory", 9, {0}}};
+    if (!written) memory.pod_entries[kGone] = {{"memory", 9, {0}}};
+    return state;
+  };
+  const Answer answer = AskKubelet(kubelet, read_state, kThrice, clock);
+  EXPECT_TRUE(answer.settled);
+  EXPECT_EQ(kubelet.reads(), 2);
+  EXPECT_FALSE(answer.state.memory->pod_entries.contains(kGone));
+}
+
 TEST(AskKubelet, TakesFilesForWholeWhereTheKubeletDoesNotSayWhatItCanHandOut) {
   test::FakeClock clock;
   BusyKubelet kubelet([](int) {

@@ -159,6 +159,52 @@ TEST(MemoryManagerState, GivesBlocksByUidAndContainerSorted) {
   EXPECT_THAT(state.pod_entries.at("v"), ElementsAre(MemoryBlock{"memory", 1024, {0}}));
 }
 
+MemoryManagerState StateOfMemory(std::int64_t reserved) {
+  MemoryManagerState state;
+  state.policy = "Static";
+  state.nodes[0].memory["memory"] = {
+      .total = 32, .allocatable = 30, .reserved = reserved, .free = 30 - reserved};
+  return state;
+}
+
+TEST(MemoryManagerState, IsHalfOfAChangeWhileAContainersMemoryIsReservedForNobody) {
+  MemoryManagerState state = StateOfMemory(7);
+  state.entries["u"] = {{"c0", {{"memory", 3, {0}}}}, {"c1", {{"memory", 4, {0}}}}};
+  EXPECT_FALSE(IsHalfOfAChange(state));
+  state.entries["u"].erase("c1");
+  EXPECT_TRUE(IsHalfOfAChange(state));
+  state.nodes = StateOfMemory(3).nodes;
+  EXPECT_FALSE(IsHalfOfAChange(state));
+}
+
+TEST(MemoryManagerState, IsHalfOfAChangeWhileAPodHasWhatIsNotReserved) {
+  MemoryManagerState state = StateOfMemory(9);
+  state.entries["u"]["c0"] = {{"memory", 3, {0}}};  // a part of the pod's
+  state.pod_entries["u"] = {{"memory", 9, {0}}};
+  EXPECT_FALSE(IsHalfOfAChange(state));
+  state.entries.clear();
+  EXPECT_FALSE(IsHalfOfAChange(state));
+  state.nodes = StateOfMemory(0).nodes;
+  EXPECT_TRUE(IsHalfOfAChange(state));
+  state.pod_entries.clear();
+  EXPECT_FALSE(IsHalfOfAChange(state));
+}
+
+TEST(MemoryManagerState, IsWholeWithMemoryOfTwoNumaNodesAndBlocksThatWereEmptied) {
+  MemoryManagerState state = StateOfMemory(30);
+  state.nodes[1] = StateOfMemory(10).nodes[0];
+  state.entries["u"] = {{"init", {{"memory", 0, {0, 1}}}}, {"c", {{"memory", 40, {0, 1}}}}};
+  EXPECT_FALSE(IsHalfOfAChange(state));
+  state.nodes[1].memory["hugepages-2Mi"].reserved = 2;
+  EXPECT_TRUE(IsHalfOfAChange(state));
+}
+
+TEST(MemoryManagerState, IsNeverHalfOfAChangeUnderAPolicyThatKeepsNoAccount) {
+  MemoryManagerState state = StateOfMemory(1);
+  state.policy = "None";
+  EXPECT_FALSE(IsHalfOfAChange(state));
+}
+
 TEST(MemoryManagerState, SaysWhatIsWrongAndWhere) {
   const auto wrong = [](const std::string& json, const std::string& what) {
     EXPECT_THAT(ParseMemoryManagerState(R"({"policyName":"Static")" + json + "}"),
