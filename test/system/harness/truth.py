@@ -267,6 +267,12 @@ def _holding(pod: Object) -> Facts:
     return {name: held for name, held in containers.items() if any(held.values())}
 
 
+def not_settled(placement: Object) -> list[str]:
+    """Why it does not vouch for what it says, if so."""
+    settled = next(one for one in placement["status"]["conditions"] if one["type"] == "Settled")
+    return [] if settled["status"] == "True" else [f"not settled: {settled['message']}"]
+
+
 def published_zones(nrt: Object) -> Facts:
     """As zones has them."""
     columns = ("capacity", "allocatable", "available")

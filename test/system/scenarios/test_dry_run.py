@@ -25,7 +25,8 @@ def compare(node: Node, before: list[Object]) -> None:
     word = truth.Word(node)
     looks = [*before, dry_run(node), dry_run_elsewhere(node)]
     for look, placement in enumerate(looks, start=1):
-        differences = word.against_placement(placement)
+        # However much the kubelet is writing: a dry run waits for the end of a change.
+        differences = truth.not_settled(placement) + word.against_placement(placement)
         if differences:  # what there is to find out more from
             print(
                 yaml.safe_dump({"look": placement["status"], "kubelet": node.state_file("cpu_manager_state")})
