@@ -53,7 +53,6 @@ absl::StatusOr<ApiPod> ReadApiPod(const kube::Object& object) {
   pod.uid = object.uid;
   ASSIGN_OR_RETURN(const JsonObject root, JsonObject::Parse(object.json));
   ASSIGN_OR_RETURN(const JsonObject metadata, root.Object("metadata"));
-  pod.deleting = metadata.Has("deletionTimestamp");
   ASSIGN_OR_RETURN(const JsonObject annotations, metadata.Object("annotations"));
   ASSIGN_OR_RETURN(pod.kubelet_uid, annotations.Text(kMirrorOf));
   ASSIGN_OR_RETURN(const JsonObject status, root.Object("status"));

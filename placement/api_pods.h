@@ -18,9 +18,9 @@ struct ApiPod {
   // Static pods, of which the API server has a mirror: the kubelet's own UID, which cgroups and
   // state files have; "" for all others.
   std::string kubelet_uid = {};
-  std::string phase = {};                              // "Running", "Succeeded"
+  // "Running", "Succeeded". A pod that is being deleted holds what it has until it has ended.
+  std::string phase = {};
   std::string qos_class = {};                          // "Guaranteed", "Burstable"; "" not said
-  bool deleting = false;                               // it is to go, and may still run
   std::map<std::string, std::string> containers = {};  // names by the runtime's ids
   // The pod's key in the kubelet's state files.
   const std::string& state_uid() const { return kubelet_uid.empty() ? uid : kubelet_uid; }

@@ -44,7 +44,6 @@ TEST(ReadApiPod, TakesWhatTheKubeletDoesNotTell) {
   ASSERT_OK_AND_ASSIGN(
       const ApiPod pod,
       ReadApiPod({.namespace_name = "ml", .name = "llm-0", .uid = "uid-1", .json = R"({
-        "metadata": {"deletionTimestamp": "2026-11-29T12:00:00Z"},
         "spec": {"containers": [{"name": "main", "env": [{"name": "SECRET", "value": "x"}]}]},
         "status": {"phase": "Running", "qosClass": "Burstable",
           "initContainerStatuses": [{"name": "warm-up", "containerID": "cri-o://aa"}],
@@ -55,7 +54,6 @@ TEST(ReadApiPod, TakesWhatTheKubeletDoesNotTell) {
   EXPECT_EQ(pod.kubelet_uid, "");
   EXPECT_EQ(pod.phase, "Running");
   EXPECT_EQ(pod.qos_class, "Burstable");
-  EXPECT_TRUE(pod.deleting);
   EXPECT_THAT(pod.containers,
               ElementsAre(Pair("aa", "warm-up"), Pair("bb", "main"), Pair("cc", "debug")));
 }
@@ -73,7 +71,6 @@ TEST(ReadApiPod, OfAnOrdinaryPodHasNoUidOfTheKubelets) {
   ASSERT_OK_AND_ASSIGN(const ApiPod pod, ReadApiPod({.json = R"({
         "metadata": {"annotations": {"kubernetes.io/config.source": "api"}}})"}));
   EXPECT_EQ(pod.kubelet_uid, "");
-  EXPECT_FALSE(pod.deleting);
 }
 
 TEST(ReadApiPod, NamesTheFieldThatMakesNoSense) {
