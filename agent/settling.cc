@@ -7,7 +7,8 @@ namespace agent {
 namespace {
 
 using placement::PlacedDevice;
-using podresources::PodLogFolder;
+
+using PodName = std::pair<std::string, std::string>;  // namespace, name
 
 template <class Entries>
 void AddUids(const Entries& entries, std::set<std::string>& uids) {
@@ -23,11 +24,22 @@ std::set<std::string> PodsWithCgroups(const placement::Facts& facts) {
   return uids;
 }
 
-std::map<std::string, const PodLogFolder*> FoldersByUid(const podresources::KubeletState& state) {
-  std::map<std::string, const PodLogFolder*> folders;
-  if (!state.pod_logs) return folders;
-  for (const PodLogFolder& folder : *state.pod_logs) folders.emplace(folder.uid, &folder);
-  return folders;
+// The names of pods by UID: of those that have a folder of logs or a pod object.
+std::map<std::string, PodName> NamesByUid(const placement::Facts& facts) {
+  std::map<std::string, PodName> names;
+  if (facts.state.pod_logs) {
+    for (const podresources::PodLogFolder& folder : *facts.state.pod_logs) {
+      names.emplace(folder.uid, PodName(folder.namespace_name, folder.name));
+    }
+  }
+  if (facts.api_pods) {
+    for (const placement::ApiPod& pod : *facts.api_pods) {
+      for (const std::string& uid : {pod.uid, pod.kubelet_uid}) {
+        names.emplace(uid, PodName(pod.namespace_name, pod.name));
+      }
+    }
+  }
+  return names;
 }
 
 std::map<std::string, std::int64_t> HealthyOf(const placement::Facts& facts) {
@@ -70,23 +82,21 @@ std::vector<std::string> UnlistedPods(const std::set<std::string>& expected,
   std::vector<std::string> unlisted;
   if (!facts.assignments.ok()) return unlisted;
   const std::set<std::string> listed = PodsOf(now);
-  std::set<std::pair<std::string, std::string>> names;
+  std::set<PodName> listed_names;
   for (const podresources::Pod& pod : facts.assignments->pods) {
-    names.emplace(pod.namespace_name, pod.name);
+    listed_names.emplace(pod.namespace_name, pod.name);
   }
   const std::set<std::string> with_cgroup = PodsWithCgroups(facts);
-  const auto folders = FoldersByUid(facts.state);
+  const std::map<std::string, PodName> names = NamesByUid(facts);
+  const bool names_are_known = facts.state.pod_logs || facts.api_pods;
   const bool by_cgroup = cgroups_count && !with_cgroup.empty();
   for (const std::string& uid : expected) {
-    const auto folder = folders.find(uid);
-    const bool has_folder = folder != folders.end();
-    if (by_cgroup ? !with_cgroup.contains(uid) : !has_folder) continue;
-    if (listed.contains(uid)) continue;
-    if (has_folder && names.contains({folder->second->namespace_name, folder->second->name})) {
-      continue;
-    }
-    // Without the folders no pod of the list has a UID: only an empty list is one that lacks it.
-    if (!facts.state.pod_logs && !names.empty()) continue;
+    const auto name = names.find(uid);
+    const bool has_name = name != names.end();
+    if (by_cgroup ? !with_cgroup.contains(uid) : !has_name) continue;
+    if (listed.contains(uid) || (has_name && listed_names.contains(name->second))) continue;
+    // Without names no pod of the list has a UID: only an empty list is one that lacks it.
+    if (!names_are_known && !listed_names.empty()) continue;
     unlisted.push_back(uid);
   }
   return unlisted;

@@ -31,8 +31,7 @@ std::set<std::string> PodsOf(const podresources::KubeletState& state);
 // should be in it are alive. `expected` are the pods that the last good observation knew, or those
 // of the state files where there is none. A pod is alive
 //   - if it has a cgroup: the kubelet takes that away when a pod has ended, also of pods that ended
-//   or
-//     were deleted while it was down, once it has its pods;
+//     or were deleted while it was down, once it has its pods;
 //   - where no pod has cgroups (`cgroups_count` is false, or there are none), if it has a folder of
 //     logs: that stays until the pod object is gone, which is longer than it should, so that the
 //     wait has a bound.

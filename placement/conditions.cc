@@ -108,7 +108,8 @@ Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet,
   check(kubelet.cpu_policy != "none", facts.state.cpu.has_value(), "cpu_manager_state");
   check(kubelet.memory_policy != "None", facts.state.memory.has_value(), "memory_manager_state");
   check(true, facts.state.devices.has_value(), "kubelet_internal_checkpoint");
-  check(true, facts.state.pod_logs.has_value(), "the folder of pod logs");
+  // It tells the pods' UIDs, which the API server tells as well.
+  check(!facts.api_pods, facts.state.pod_logs.has_value(), "the folder of pod logs");
   if (!missing.empty()) {
     return {"StateKnown", "False", "FilesMissing", fmt::format("Not read: {}.", missing)};
   }

@@ -87,6 +87,22 @@ TEST(UnlistedPods, AreAllOfAnEmptyListAndNoneOfAnotherWithoutLogs) {
   EXPECT_THAT(UnlistedPods(kExpected, facts, {}, true), IsEmpty());
 }
 
+// Where the folders cannot be read and the API server may be asked.
+TEST(UnlistedPods, AreToldByThePodsOfTheApiServer) {
+  Facts facts = Listing({"a", "static"}, {});
+  facts.state.pod_logs.reset();
+  facts.api_pods = {{{.namespace_name = "ml", .name = "a", .uid = "uid-a"},
+                     {.namespace_name = "ml", .name = "b", .uid = "uid-b"},
+                     {.namespace_name = "ml",
+                      .name = "static",
+                      .uid = "uid-of-the-mirror",
+                      .kubelet_uid = "uid-static"}}};
+  const std::set<std::string> expected = {"uid-a", "uid-b", "uid-gone", "uid-static"};
+  EXPECT_THAT(UnlistedPods(expected, facts, {}, false), ElementsAre("uid-b"));
+  GiveCgroups(facts, {"a", "b", "static"});
+  EXPECT_THAT(UnlistedPods(expected, facts, {}, true), ElementsAre("uid-b"));
+}
+
 TEST(PodsOf, KnowsPodsWithAndWithoutResourcesAndStaticOnes) {
   NodePlacement placement;
   placement.known_pods = {"uid-a"};

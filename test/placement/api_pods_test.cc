@@ -44,6 +44,16 @@ TEST(JoinWithApiPods, TellsTheUidOfAPodWithoutALogFolder) {
   EXPECT_EQ(FindPod(seen, "llm-0")->uid, "uid-1");
   EXPECT_THAT(seen.placement.known_pods, ElementsAre("uid-1", "uid-2"));
   EXPECT_THAT(Codes(seen), Not(Contains("PodUidsUnknown")));
+  EXPECT_EQ(ConditionOf(seen, "StateKnown"), "True AllRead");
+}
+
+TEST(JoinWithoutApiPods, MissesTheLogFolders) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "uid-1", {On("4-7")});
+  scene.facts.state.pod_logs.reset();
+  const Observation seen = scene.Look();
+  EXPECT_THAT(Codes(seen), Contains("PodUidsUnknown"));
+  EXPECT_EQ(ConditionOf(seen, "StateKnown"), "False FilesMissing");
 }
 
 TEST(JoinWithApiPods, CountsAPodThatTheApiServerDoesNotHave) {
