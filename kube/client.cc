@@ -182,7 +182,7 @@ std::string SelectorQuery(const Selection& selection) {
   return query;
 }
 
-absl::StatusOr<ListPage> Client::ListPageAt(const Selection& selection,
+absl::StatusOr<ListPage> Client::ListPageOf(const Selection& selection,
                                             const std::string& continue_token,
                                             std::size_t max_bytes, const std::stop_token& stop) {
   const std::string tried = "list " + ToString(selection);
@@ -200,13 +200,19 @@ absl::StatusOr<ListPage> Client::ListPageAt(const Selection& selection,
       fmt::format("{}: what the server sent {}", tried, std::string(page.status().message())));
 }
 
+absl::StatusOr<ListPage> Client::ListPageAt(const Selection& selection,
+                                            const std::string& continue_token,
+                                            const std::stop_token& stop) {
+  return ListPageOf(selection, continue_token, options_.max_list_bytes, stop);
+}
+
 absl::StatusOr<ObjectList> Client::ListOnce(const Selection& selection,
                                             const std::stop_token& stop) {
   ObjectList list;
   std::string continue_token;
   std::size_t room = options_.max_list_bytes;
   do {
-    ASSIGN_OR_RETURN(ListPage page, ListPageAt(selection, continue_token, room, stop));
+    ASSIGN_OR_RETURN(ListPage page, ListPageOf(selection, continue_token, room, stop));
     for (Object& object : page.list.items) {
       room -= std::min(room, object.json.size());
       list.items.push_back(std::move(object));

@@ -55,6 +55,10 @@ class Client {
   // All of them, page by page; starts over where the server forgot the place (410). Whole or an
   // error.
   absl::StatusOr<ObjectList> List(const Selection& selection, const std::stop_token& stop = {});
+  // One page of it, the first with "" and the others with the token of the page before. OutOfRange:
+  // the server forgot the place.
+  absl::StatusOr<ListPage> ListPageAt(const Selection& selection, const std::string& continue_token,
+                                      const std::stop_token& stop = {});
   // Server-side apply: makes the object if there is none (not of a subresource: NotFound). Aborted:
   // the fields that others own. The object as it is then; its resource version is the old one if
   // nothing changed.
@@ -105,7 +109,7 @@ class Client {
   absl::StatusOr<Object> AskForObject(const Call& call, const std::stop_token& stop);
   Failure Judge(const Call& call, const absl::StatusOr<HttpReply>& reply) const;
   absl::StatusOr<ObjectList> ListOnce(const Selection& selection, const std::stop_token& stop);
-  absl::StatusOr<ListPage> ListPageAt(const Selection& selection, const std::string& continue_token,
+  absl::StatusOr<ListPage> ListPageOf(const Selection& selection, const std::string& continue_token,
                                       std::size_t max_bytes, const std::stop_token& stop);
 
   Transport& transport_;

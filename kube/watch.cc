@@ -117,14 +117,19 @@ absl::Status Watcher::Begin(const std::stop_token& stop) {
   return streams_lists_ ? BeginByStream(stop) : BeginByList(stop);
 }
 
+// Each page is handed on as it comes: no more than one is held, whatever there is in all. (What one
+// node's agent follows fits into one: the pods, ResourceSlices and objects of that node.)
 absl::Status Watcher::BeginByList(const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(ObjectList list, client_.List(selection_, stop));
   listed_.clear();
-  for (Object& object : list.items) {
-    listed_.emplace(object.namespace_name, object.name);
-    Put(std::move(object));
-  }
-  resource_version_ = std::move(list.resource_version);
+  ListPage page;
+  do {
+    ASSIGN_OR_RETURN(page, client_.ListPageAt(selection_, page.continue_token, stop));
+    for (Object& object : page.list.items) {
+      listed_.emplace(object.namespace_name, object.name);
+      Put(std::move(object));
+    }
+  } while (!page.continue_token.empty());
+  resource_version_ = std::move(page.list.resource_version);
   heard_ = true;
   FinishListing();
   return absl::OkStatus();

@@ -46,9 +46,10 @@ std::string Expired() {
   return EventLine("ERROR",
                    R"({"kind":"Status","reason":"Expired","message":"too old","code":410})");
 }
-Answer List(const std::string& items, const std::string& version) {
+Answer List(const std::string& items, const std::string& version,
+            const std::string& continue_token = "") {
   return Reply(200, R"({"kind":"PodList","metadata":{"resourceVersion":")" + version +
-                        R"("},"items":[)" + items + "]}");
+                        R"(","continue":")" + continue_token + R"("},"items":[)" + items + "]}");
 }
 
 // What a watch says, in few words: "+a@1", "~a@2", "-a@3", "synced", "lost: why".
@@ -204,6 +205,20 @@ TEST_F(WatchTest, ListsAndWatchesWhereAnOldServerRefusesAStreamingList) {
   EXPECT_THAT(Query(2), StartsWith("limit=500"));
   EXPECT_THAT(Query(3), StartsWith("watch=1&resourceVersion=5&"));
   EXPECT_THAT(Query(4), StartsWith("limit=500"));
+}
+
+TEST_F(WatchTest, HandsAPageOfAListOnBeforeItAsksForTheNext) {
+  server_.Then(StatusReply(422, "Invalid", "sendInitialEvents: Forbidden"))
+      .Then(List(Pod("a", "1"), "5", "next"))
+      .Then(StatusReply(410, "Expired", "too old"))
+      .Then(List(Pod("a", "1"), "9", "next"))
+      .Then(List(Pod("b", "2"), "9"))
+      .Then(Chunked({}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(4), ElementsAre("+a@1", HasSubstr("410: too old"), "+b@2", "synced"));
+  EXPECT_EQ(Query(3), "limit=500&continue=next");
+  EXPECT_EQ(Query(4), "limit=500");
+  EXPECT_THAT(Query(6), StartsWith("watch=1&resourceVersion=9&"));
 }
 
 TEST_F(WatchTest, ListsAndWatchesWhereTheStorageHasNoStreamingLists) {  // etcd before 3.4.31
