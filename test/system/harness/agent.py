@@ -184,14 +184,14 @@ class Agent:
         return found + (word.against_nrt(self.nrt()) if nrt else [])
 
     def until_condition(self, type: str, status: str, reason: str, limit_s: float = 30) -> str:
-        """Returns its message."""
+        """Returns its message, "" where it has none."""
 
         def found() -> Object | None:
             one = self.condition(type)
             return one if one and (one["status"], one["reason"]) == (status, reason) else None
 
         condition = self._programs.until(f"condition {type}={status} {reason}", found, limit_s)
-        message: str = condition["message"]
+        message: str = condition.get("message", "")
         return message
 
     def until_no_condition(self, type: str, status: str, limit_s: float = 90) -> None:

@@ -126,6 +126,30 @@ class Node:
         part.write_text("\n".join(lines) + "\n")
         part.rename(file)
 
+    def start_dra_driver(self, name: str) -> None:
+        """It serves claims that write_claims gives devices; who calls publishes its ResourceSlices."""
+        self.write_claims(name, {})
+        self._start_inside(
+            f"driver-{name}", str(self._peers / "dradriver"), name, f"/var/lib/kubelet/{name}.claims"
+        )
+        log = self._programs.logs / f"{self.name}-driver-{name}.log"
+        self._programs.until(
+            f"{self.name}: the kubelet has found {name}", lambda: f"registered {name}" in log.read_text()
+        )
+
+    def stop_dra_driver(self, name: str) -> None:
+        self._programs.stop(f"{self.name}-driver-{name}")
+
+    def write_claims(self, driver: str, claims: dict[str, list[tuple[str, str]]]) -> None:
+        """Pools and names of devices, by the claims NAMESPACE/NAME that have them from now on."""
+        lines = [
+            f"{claim} {pool} {device}\n" for claim, devices in claims.items() for pool, device in devices
+        ]
+        file = self.tree / "var/lib/kubelet" / f"{driver}.claims"
+        part = file.with_suffix(".part")
+        part.write_text("".join(lines))
+        part.rename(file)
+
     # Its disk
 
     def _make_disk(self) -> None:
