@@ -422,9 +422,11 @@ TEST_F(LoopTest, PublishesNothingOfACleanUpThatIsHalfWrittenUnlessItStaysSoForAS
   node_.WriteAll();
   node_.WriteStateFiles("2,6");
   Hint(kKubelet);
+  Pass(milliseconds(200));
   EXPECT_EQ(Writes(), 1U);
   node_.WriteStateFiles();
   Hint(kKubelet);
+  Pass(milliseconds(200));
   ASSERT_EQ(Writes(), 2U);
   EXPECT_EQ(Available(Last(), "node-1", "cpu"), 4);
 
