@@ -212,12 +212,16 @@ absl::Status BeastConnection::AskProxy(Time until, const std::stop_token& stop) 
   error = Wait(until, stop,
                [&](auto handler) { http::async_read_header(tcp_, buffer_, reply, handler); });
   if (error) return NoConnection(error, "asking the proxy");
-  if (http::to_status_class(reply.get().result_int()) == http::status_class::successful) {
-    return absl::OkStatus();
+  if (http::to_status_class(reply.get().result_int()) != http::status_class::successful) {
+    return absl::UnavailableError(fmt::format("no connection to {}: the proxy refuses: HTTP {} {}",
+                                              Via(), reply.get().result_int(),
+                                              reply.get().reason().to_string()));
   }
-  return absl::UnavailableError(fmt::format("no connection to {}: the proxy refuses: HTTP {} {}",
-                                            Via(), reply.get().result_int(),
-                                            reply.get().reason().to_string()));
+  // A client speaks first. What came by now is the proxy's, and would be read as the server's
+  // reply.
+  if (buffer_.size() == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("no connection to {}: the proxy answers before it was asked", Via()));
 }
 
 absl::Status BeastConnection::ShakeHands(const TlsIdentity& identity, Time until,

@@ -226,6 +226,17 @@ TEST_F(HttpTransport, SaysWhatTheProxySays) {
               StatusIs(kUnavailable, HasSubstr("the proxy refuses: HTTP 407 Proxy Auth")));
 }
 
+TEST_F(HttpTransport, TakesNothingThatTheProxySaysForTheServersReply) {
+  ScriptedServer server(tls_);
+  server.Then(Reply(200, "the server's"));
+  const test::ScriptedProxy proxy(
+      "HTTP/1.1 200 Connected\r\n\r\n"
+      "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged");
+  Config config = Trusting(server);
+  config.proxy_url = proxy.url();
+  EXPECT_THAT(Get(*To(config)), StatusIs(kUnavailable, HasSubstr("before it was asked")));
+}
+
 TEST_F(HttpTransport, IsRefusedWhereATokenWouldBeReadable) {
   const auto make = [this](const Config& config) {
     return MakeTransport(config, clock_).status().code();

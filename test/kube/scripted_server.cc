@@ -305,7 +305,7 @@ std::optional<Answer> ScriptedServer::Next(Seen seen) {
   return answer;
 }
 
-ScriptedProxy::ScriptedProxy(std::string refusal) : refusal_(std::move(refusal)) {
+ScriptedProxy::ScriptedProxy(std::string answer) : answer_(std::move(answer)) {
   listener_ = Listen(port_);
   accepter_ = std::thread([this] { Accept(); });
 }
@@ -357,10 +357,9 @@ void ScriptedProxy::Serve(int client) {
     heads_.push_back(head);
     sockets_.push_back(server);
   }
-  const std::string answer = refusal_.empty() ? "HTTP/1.1 200 Connected\r\n\r\n" : refusal_;
-  const bool through = refusal_.empty() &&
+  const bool through = answer_.starts_with("HTTP/1.1 200 ") &&
                        connect(server, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+  send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
   std::array<pollfd, 2> ends = {{{client, POLLIN, 0}, {server, POLLIN, 0}}};
   std::array<char, 4096> bytes{};
   while (through && poll(ends.data(), ends.size(), -1) > 0) {

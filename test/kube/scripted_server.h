@@ -83,8 +83,8 @@ class ScriptedServer {
 // An HTTP proxy that connects through, on a free port of 127.0.0.1.
 class ScriptedProxy {
  public:
-  // `refusal`: what it answers instead, "" for nothing.
-  explicit ScriptedProxy(std::string refusal = "");
+  // `answer`: to a request to connect; it connects if that is a 200.
+  explicit ScriptedProxy(std::string answer = "HTTP/1.1 200 Connected\r\n\r\n");
   ~ScriptedProxy();
   ScriptedProxy(const ScriptedProxy&) = delete;
   ScriptedProxy& operator=(const ScriptedProxy&) = delete;
@@ -97,7 +97,7 @@ class ScriptedProxy {
   void Accept();
   void Serve(int client);
 
-  const std::string refusal_;
+  const std::string answer_;
   int listener_ = -1;
   int port_ = 0;
   mutable std::mutex mutex_;
