@@ -56,7 +56,9 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
 
 absl::StatusOr<std::string> ReadPem(const Pem& pem) {
   if (!pem.text.empty() || pem.file.empty()) return pem.text;
-  return ReadSmallFile(pem.file);
+  ASSIGN_OR_RETURN(std::string content, ReadSmallFile(pem.file));
+  if (base::Trim(content).empty()) return absl::InvalidArgumentError(pem.file + " is empty");
+  return content;
 }
 
 absl::StatusOr<Config> InClusterConfig(const Environment& environment, const std::string& folder) {

@@ -70,7 +70,8 @@ absl::StatusOr<Config> ParseKubeconfig(const std::string& text, const std::strin
                                        const std::string& context, Caller caller,
                                        const Environment& environment);
 
-// The text or the file's content; "" if neither is there.
+// The text or the file's content; "" if neither is there. InvalidArgument: the file is empty, which
+// is not the same: then nobody would be trusted, or we would be nobody.
 absl::StatusOr<std::string> ReadPem(const Pem& pem);
 // A file of credentials, at most 1 MiB.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);

@@ -179,6 +179,15 @@ TEST_F(HttpTransport, ReadsTheAuthorityAnewForEachConnection) {
   EXPECT_THAT(Get(*transport), StatusIs(kUnavailable, HasSubstr("certificate authority")));
 }
 
+TEST_F(HttpTransport, DoesNotTrustTheSystemsAuthoritiesWhereTheFileOfItsOwnIsEmpty) {
+  test::TempTree tree;
+  tree.Put("ca.crt", "");
+  ScriptedServer server(tls_);
+  const auto transport =
+      To({.server = server.url(), .certificate_authority = {.file = tree.Path("ca.crt")}});
+  EXPECT_THAT(Get(*transport), StatusIs(kUnavailable, HasSubstr("ca.crt is empty")));
+}
+
 TEST_F(HttpTransport, ShowsItsCertificateAndANewOneByANewConnection) {
   test::TempTree tree;
   test::ServerTls asks = tls_;
