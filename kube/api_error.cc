@@ -15,6 +15,8 @@
 namespace kube {
 namespace {
 
+// Longer is no use to anybody, and does not fit everywhere.
+constexpr std::int64_t kLongestRetryAfter = 86'400;  // s
 constexpr std::string_view kNotInSchema = "field not declared in schema";
 
 bool Has(const std::string& text, std::string_view part) {
@@ -30,7 +32,9 @@ absl::StatusOr<ApiError> ReadStatus(const JsonObject& status) {
   ASSIGN_OR_RETURN(const JsonObject details, status.Object("details"));
   ASSIGN_OR_RETURN(error.name, details.Text("name"));
   ASSIGN_OR_RETURN(const auto seconds, details.Number("retryAfterSeconds"));
-  if (seconds && *seconds > 0) error.retry_after = std::chrono::seconds(*seconds);
+  if (seconds && *seconds > 0) {
+    error.retry_after = std::chrono::seconds(std::min(*seconds, kLongestRetryAfter));
+  }
   ASSIGN_OR_RETURN(const std::vector<JsonObject> causes, details.Objects("causes"));
   for (const JsonObject& json : causes) {
     Cause cause;

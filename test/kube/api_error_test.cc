@@ -112,6 +112,18 @@ TEST(ReadApiError, TakesRetryAfterFromTheHeaderOrTheStatus) {
   }
 }
 
+TEST(ReadApiError, TakesNoLongerRetryAfterThanADay) {
+  const auto seconds_of = [](const std::string& number) {
+    return ReadApiError(
+               {.status = 503,
+                .retry_after = "",
+                .body = R"({"kind":"Status","details":{"retryAfterSeconds":)" + number + "}}"})
+        .retry_after.value();
+  };
+  EXPECT_EQ(seconds_of("86400"), std::chrono::hours(24));
+  EXPECT_EQ(seconds_of("9223372036854775807"), std::chrono::hours(24));
+}
+
 TEST(IsPassing, IsAConflictOfTwoWritesButNotOfTwoManagers) {
   EXPECT_TRUE(IsPassing({.code = 409, .reason = "Conflict"}));
   EXPECT_FALSE(IsPassing(Error(409, kConflict)));
