@@ -183,8 +183,8 @@ std::string SelectorQuery(const Selection& selection) {
 }
 
 absl::StatusOr<ListPage> Client::ListPageOf(const Selection& selection,
-                                            const std::string& continue_token,
-                                            std::size_t max_bytes, const std::stop_token& stop) {
+                                            const std::string& continue_token, std::size_t& room,
+                                            const std::stop_token& stop) {
   const std::string tried = "list " + ToString(selection);
   std::string target =
       fmt::format("{}?{}limit={}", PathOf(selection), SelectorQuery(selection), options_.page_size);
@@ -193,7 +193,8 @@ absl::StatusOr<ListPage> Client::ListPageOf(const Selection& selection,
   if (selection.metadata_only) request.accept = MetadataOf("PartialObjectMetadataList");
   ASSIGN_OR_RETURN(
       const std::string body,
-      Ask({.tried = tried, .request = std::move(request), .max_reply_bytes = max_bytes}, stop));
+      Ask({.tried = tried, .request = std::move(request), .max_reply_bytes = room}, stop));
+  room -= body.size();
   absl::StatusOr<ListPage> page = ParseListPage(body);
   if (page.ok()) return page;
   return absl::InternalError(
@@ -203,7 +204,8 @@ absl::StatusOr<ListPage> Client::ListPageOf(const Selection& selection,
 absl::StatusOr<ListPage> Client::ListPageAt(const Selection& selection,
                                             const std::string& continue_token,
                                             const std::stop_token& stop) {
-  return ListPageOf(selection, continue_token, options_.max_list_bytes, stop);
+  std::size_t room = options_.max_list_bytes;
+  return ListPageOf(selection, continue_token, room, stop);
 }
 
 absl::StatusOr<ObjectList> Client::ListOnce(const Selection& selection,
@@ -213,10 +215,7 @@ absl::StatusOr<ObjectList> Client::ListOnce(const Selection& selection,
   std::size_t room = options_.max_list_bytes;
   do {
     ASSIGN_OR_RETURN(ListPage page, ListPageOf(selection, continue_token, room, stop));
-    for (Object& object : page.list.items) {
-      room -= std::min(room, object.json.size());
-      list.items.push_back(std::move(object));
-    }
+    for (Object& object : page.list.items) list.items.push_back(std::move(object));
     list.resource_version = std::move(page.list.resource_version);
     continue_token = std::move(page.continue_token);
   } while (!continue_token.empty());

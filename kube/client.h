@@ -109,8 +109,9 @@ class Client {
   absl::StatusOr<Object> AskForObject(const Call& call, const std::stop_token& stop);
   Failure Judge(const Call& call, const absl::StatusOr<HttpReply>& reply) const;
   absl::StatusOr<ObjectList> ListOnce(const Selection& selection, const std::stop_token& stop);
+  // Takes the page's bytes from `room`, so that a list of many pages ends, too.
   absl::StatusOr<ListPage> ListPageOf(const Selection& selection, const std::string& continue_token,
-                                      std::size_t max_bytes, const std::stop_token& stop);
+                                      std::size_t& room, const std::stop_token& stop);
 
   Transport& transport_;
   base::Clock& clock_;

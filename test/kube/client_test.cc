@@ -137,6 +137,14 @@ TEST_F(ClientTest, BoundsAListOverAllItsPages) {
   EXPECT_EQ(client.List(kPods).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(ClientTest, EndsAListOfPagesOfNothingWithoutEnd) {
+  ClientOptions options = Options();
+  options.max_list_bytes = 150;
+  Client client(*transport_, clock_, options);
+  for (int i = 0; i < 3; ++i) server_.Then(Reply(200, Pods("", "x")));
+  EXPECT_EQ(client.List(kPods).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(ClientTest, TakesAPageOfSomethingElseForNoList) {
   server_.Then(Reply(200, "<html>")).Then(Reply(200, "{}"));
   EXPECT_THAT(
