@@ -91,7 +91,7 @@ Notice::~Notice() {
 
 void Notice::Watch(const Places& places) {
   const bool anew = inotify_ < 0 && OpenInotify();
-  if (places == places_ && !stale_ && !anew) return;
+  if (places == places_ && all_cgroups_ && !stale_ && !anew) return;
   using Kind = Interest::Kind;
   wanted_ = {{places.kubelet_dir, {Kind::kKubelet, ""}},
              {Join(places.kubelet_dir, "device-plugins"), {Kind::kPlugins, ""}},
@@ -151,11 +151,13 @@ int Notice::AddWatch(const std::string& folder) {
 
 void Notice::ArmCgroups(const std::vector<std::string>& folders) {
   std::map<std::string, int> armed;
+  all_cgroups_ = true;
   for (const std::string& folder : folders) {
     const auto known = cgroups_.find(folder);
     const int watch = known != cgroups_.end() ? known->second : AddWatch(folder);
     if (watch < 0) {
-      // It went away, or the kernel grants no more watches.
+      // It went away, and may be made anew, or the kernel grants no more watches.
+      all_cgroups_ = false;
       complete_ = complete_ && !files_.Exists(folder);
       continue;
     }
@@ -250,6 +252,7 @@ void Notice::Lose(int watch, Hints& hints) {
     cgroups_.erase(cgroup->second);
     cgroup_of_.erase(cgroup);
     hints.pods = true;
+    all_cgroups_ = false;
     inotify_rm_watch(inotify_, watch);
   }
   if (folders_.erase(watch) == 0) return;

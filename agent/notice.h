@@ -103,6 +103,7 @@ class Notice {
   Hints pending_;                                 // found outside Wait
   bool stale_ = false;                            // folders have to be looked up anew
   bool complete_ = false;
+  bool all_cgroups_ = false;  // of places_ are watched
 };
 
 }  // namespace agent

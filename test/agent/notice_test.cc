@@ -118,6 +118,20 @@ TEST_F(NoticeTest, SeesCgroupsOfPodsAndContainersAndWhoWritesTheirCpusets) {
   EXPECT_EQ(Now(), kPods);
 }
 
+TEST_F(NoticeTest, WatchesACgroupAgainThatWasMadeAnewUnderItsName) {
+  const std::string pod = std::string(kSlice) + "/kubepods-pod0c1e.slice";
+  tree_.Folder(pod);
+  places_.cgroups.push_back(pod);
+  Open();
+  tree_.Remove(pod);
+  tree_.Folder(pod);
+  EXPECT_EQ(Now(), kPods);
+  notice_->Watch(places_);  // the same as before
+  EXPECT_EQ(Now(), kCpusets) << "what happened in it before it was watched";
+  tree_.Folder(pod + "/cri-containerd-" + std::string(64, 'a') + ".scope");
+  EXPECT_EQ(Now(), kPods);
+}
+
 TEST_F(NoticeTest, OverlooksWhatIsNobodysBusiness) {
   const std::string container = std::string(kSlice) + "/" + std::string(64, 'b');
   tree_.Folder(container);
