@@ -11,13 +11,13 @@
 namespace agent {
 
 struct HttpOptions {
-  std::string address = "0.0.0.0";
+  std::string address;      // "": all of the host's, of both families
   int port = 0;             // 0: a free one
-  std::string certificate;  // PEM files; "" for plain HTTP
+  std::string certificate;  // PEM files, read at each connection; "" for plain HTTP
   std::string key;
 };
 
-// Answers what others may ask, on threads of its own:
+// Answers what others may ask, on a thread of its own:
 //   /metrics   Prometheus' text format
 //   /healthz   200, or 503 if the loop is stuck
 //   /readyz    200 once something has been published, 503 before

@@ -26,8 +26,8 @@ struct PublishOptions {
   NrtMode nrt = NrtMode::kAuto;
   bool kai_annotation = false;
   std::optional<int> metrics_port;  // nullopt: nothing is served; 0: a free one
-  std::string metrics_address = "0.0.0.0";
-  std::string tls_certificate;  // PEM files, both or none
+  std::string metrics_address;      // "": all of the host's
+  std::string tls_certificate;      // PEM files, both or none
   std::string tls_key;
 };
 

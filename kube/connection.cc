@@ -1,4 +1,4 @@
-// The only file that includes Boost's headers.
+// The only file of the client that includes Boost's headers.
 
 // Each io_context here is run by one thread, and others only post to it, under its mutex: no fence
 // is needed, and ThreadSanitizer knows none.

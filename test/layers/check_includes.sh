@@ -28,7 +28,7 @@ hwloc([.]h|/.*) hwinfo test
 numa(if)?[.]h hwinfo
 (grpc|grpcpp|google/protobuf)/.* podresources test demo
 .*[.]pb[.]h podresources test demo
-boost/.* kube test
+boost/.* agent kube test
 openssl/.* kube test
 rapidjson/.* podresources placement kube agent scheduler cli test demo
 yaml-cpp/.* podresources placement kube agent scheduler cli test demo
