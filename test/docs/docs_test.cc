@@ -2,10 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <initializer_list>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "test/support/files.h"
 
@@ -14,6 +20,9 @@ namespace {
 using test::Slurp;
 using testing::HasSubstr;
 using testing::IsSubsetOf;
+using testing::SizeIs;
+
+using Words = std::set<std::string>;
 
 // All files of a folder with this ending, one behind the other.
 std::string SlurpAll(const std::string& folder, const std::string& ending) {
@@ -24,14 +33,18 @@ std::string SlurpAll(const std::string& folder, const std::string& ending) {
   return text;
 }
 
-// What the first group of a pattern finds.
-std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
+// What the first group of a pattern finds, in its order.
+std::vector<std::string> MatchesInOrder(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
-  std::set<std::string> found;
+  std::vector<std::string> found;
   for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match) {
-    found.insert((*match)[1]);
+    found.push_back((*match)[1]);
   }
   return found;
+}
+std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
+  const std::vector<std::string> found = MatchesInOrder(text, pattern);
+  return {found.begin(), found.end()};
 }
 
 // Codes of diagnostics: a string of its own, in CamelCase of two words or more, as the first value
@@ -47,6 +60,24 @@ std::set<std::string> FirstColumn(const std::string& document) {
     words.merge(Matches(cell, R"(`([^`]+)`)"));
   }
   return words;
+}
+
+// The part of a document below a heading, up to the next one of its level.
+std::string Section(const std::string& document, const std::string& heading) {
+  const std::size_t begin = document.find("\n" + heading + "\n");
+  if (begin == std::string::npos) return "";
+  const std::string level = "\n" + heading.substr(0, heading.find(' ') + 1);
+  return document.substr(begin, document.find(level, begin + 1) - begin);
+}
+
+Words Union(std::initializer_list<Words> sets) {
+  Words all;
+  for (const Words& words : sets) all.insert(words.begin(), words.end());
+  return all;
+}
+
+bool IsCamelCase(const std::string& word) {
+  return std::regex_match(word, std::regex("(?:[A-Z]+[a-z0-9]+)+"));
 }
 
 TEST(Documents, NameEachDiagnosticOfARoom) {
@@ -76,6 +107,89 @@ TEST(Documents, NameEachMetricAndNoOther) {
   const std::set<std::string> metrics = Matches(Slurp("agent/metrics.cc"), pattern);
   EXPECT_GE(metrics.size(), 10U);
   EXPECT_EQ(Matches(Slurp("docs/agent.md"), pattern), metrics);
+}
+
+TEST(Documents, NameEachFlagAndNoOther) {
+  const Words flags = Matches(
+      Slurp("agent/options.cc"),
+      R"re((?:add_flag|add_option|add|set_version_flag|set_help_flag)\(\s*"(?:-\w,)?(--[a-z-]+)")re");
+  Words documented = FirstColumn(Section(Slurp("docs/agent.md"), "## Flags"));
+  std::erase_if(documented, [](const std::string& word) { return !word.starts_with("--"); });
+  EXPECT_GE(flags.size(), 20U);
+  EXPECT_EQ(documented, flags);
+}
+
+TEST(Documents, NameEachConditionAndWhyItIsNotTrue) {
+  std::string sources;
+  for (const char* room : {"placement", "agent"}) {
+    sources += SlurpAll(room, ".cc") + SlurpAll(room, ".h");
+  }
+  const std::string section = Section(Slurp("docs/nodeplacement.md"), "## Conditions");
+  const Words types = Union({Matches(sources, R"re(\{"([A-Z]\w+)",\s*"(?:True|False|Unknown)")re"),
+                             Matches(sources, R"re(k(?:Type|Condition)(?:\[\])? = "(\w+)")re")});
+  EXPECT_THAT(types, SizeIs(11));
+  EXPECT_EQ(FirstColumn(section), types);
+
+  const Words reasons = Union(
+      {Matches(sources,
+               R"re((?:"[A-Z]\w+"|kType|kCondition),\s*"(?:False|Unknown)",\s*"([A-Z]\w+)")re"),
+       Matches(sources, R"re(Note\(Outcome::\w+,\s*"([A-Z]\w+)")re"),
+       Matches(Slurp("placement/conditions.cc"), R"re(return "([A-Z]\w+)";)re")});
+  EXPECT_GE(reasons.size(), 20U);
+  const Words documented = Matches(section, "`([^`]+)`");
+  EXPECT_THAT(reasons, IsSubsetOf(documented));
+  for (const std::string& word : documented) {
+    if (!IsCamelCase(word)) continue;
+    EXPECT_NE(sources.find('"' + word + '"'), std::string::npos) << word;
+  }
+}
+
+TEST(Documents, NameEachAttributeOfNodeResourceTopology) {
+  const std::string source = Slurp("placement/nrt.cc");
+  const Words attributes = Matches(source, R"re(add\("(\w+)")re");
+  EXPECT_GE(attributes.size(), 11U);
+  const std::string document = Slurp("docs/nrt.md");
+  EXPECT_EQ(FirstColumn(Section(document, "## Attributes")), attributes);
+  const Words of_zones = Matches(source, R"re(\{\.name = "(\w+)")re");
+  EXPECT_EQ(Matches(Section(document, "## Zones"), R"(\n\| attribute `(\w+)`)"), of_zones);
+}
+
+TEST(Documents, NameEachFieldOfNodePlacement) {
+  std::string writer = Slurp("placement/encode.cc");
+  writer = writer.substr(writer.find("void WriteManager"));
+  writer = writer.substr(0, writer.find("void WriteAttributes"));  // of NodeResourceTopology
+  Words fields = Matches(writer, R"re(\bf\.\w+\("(\w+)")re");
+  EXPECT_GE(fields.size(), 60U);
+  // Of every object.
+  for (const char* name : {"apiVersion", "kind", "metadata", "ownerReferences", "status"}) {
+    fields.erase(name);
+  }
+  EXPECT_THAT(fields, IsSubsetOf(Matches(Slurp("docs/nodeplacement.md"), R"(`(\w+)(?:\[\])?`)")));
+}
+
+// The head of the table that kubectl prints, by a definition: without what only -o wide shows.
+std::vector<std::string> ColumnsOf(const std::string& definition) {
+  std::vector<std::string> columns = {"NAME"};
+  for (std::string name :
+       MatchesInOrder(definition, R"(\n +- \{name: (\w+), (?![^\n]*priority: 1))")) {
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+    columns.push_back(std::move(name));
+  }
+  return columns;
+}
+
+TEST(Documents, ShowTheColumnsThatKubectlPrints) {
+  const std::string documents = Slurp("README.md") + Slurp("docs/install.md");
+  const std::map<std::string, std::string> definitions = {
+      {"nodeplacements", "manifests/base/crd-nodeplacements.yaml"},
+      {"noderesourcetopologies", "manifests/components/nrt-crd/crd-noderesourcetopologies.yaml"}};
+  for (const auto& [kind, file] : definitions) {
+    const Words heads = Matches(documents, "\\$ kubectl get " + kind + "\n([^\n]+)");
+    EXPECT_THAT(heads, testing::Not(testing::IsEmpty())) << kind;
+    for (const std::string& head : heads) {
+      EXPECT_EQ(MatchesInOrder(head, R"((\S+))"), ColumnsOf(Slurp(file))) << kind;
+    }
+  }
 }
 
 // All files below a folder with this ending.
