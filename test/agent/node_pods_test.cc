@@ -13,6 +13,7 @@
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/kube/watch_lines.h"
+#include "test/support/files.h"
 #include "test/support/status.h"
 
 namespace agent {
@@ -56,6 +57,17 @@ TEST(ReadApiPod, TakesWhatTheKubeletDoesNotTell) {
   EXPECT_EQ(pod.qos_class, "Burstable");
   EXPECT_THAT(pod.containers,
               ElementsAre(Pair("aa", "warm-up"), Pair("bb", "main"), Pair("cc", "debug")));
+}
+
+TEST(ReadApiPod, UnderstandsAStaticPodThatWasRecorded) {
+  ASSERT_OK_AND_ASSIGN(
+      const ApiPod pod,
+      ReadApiPod({.json = test::Slurp("test/fuzz/seeds/api_pod_fuzz/static-two-socket.json")}));
+  EXPECT_EQ(pod.kubelet_uid, "3f428f838bce93695ad2c8314baf9a98");
+  EXPECT_EQ(pod.phase + " " + pod.qos_class, "Running Guaranteed");
+  EXPECT_THAT(
+      pod.containers,
+      ElementsAre(Pair("1b159a699b62749c40e6e3a956b9bb71decb52d175446e449ce932234b9a4865", "app")));
 }
 
 TEST(ReadApiPod, KnowsTheKubeletsUidOfAStaticPod) {

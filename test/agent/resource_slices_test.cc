@@ -15,6 +15,7 @@
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/kube/watch_lines.h"
+#include "test/support/files.h"
 #include "test/support/status.h"
 
 namespace agent {
@@ -59,6 +60,20 @@ TEST(ReadResourceSlice, TakesTheStandardAttributes) {
       ElementsAre(Pair("eth1", DraAttributes{.address = hwinfo::ParsePciAddress("0000:3b:00.0"),
                                              .numa_node = 1}),
                   Pair("lo", DraAttributes())));
+}
+
+TEST(ReadResourceSlice, UnderstandsOneThatWasRecorded) {
+  ASSERT_OK_AND_ASSIGN(
+      const ResourceSlice slice,
+      ReadResourceSlice({.json = test::Slurp("test/fuzz/seeds/resource_slice_fuzz/v1.json")}));
+  EXPECT_EQ(slice.driver + " " + slice.pool, "dra.example.com two-socket");
+  DraAttributes nic;
+  nic.address = hwinfo::ParsePciAddress("0000:85:00.0");
+  nic.numa_node = 1;
+  nic.gpu_uuid = "GPU-1";
+  DraAttributes other;
+  other.address = hwinfo::ParsePciAddress("0000:15:00.0");
+  EXPECT_THAT(slice.devices, ElementsAre(Pair("nic", nic), Pair("other", other)));
 }
 
 TEST(ReadResourceSlice, TakesWhatNvidiasDriverPublishes) {

@@ -13,6 +13,7 @@
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
 #include "test/kube/watch_lines.h"
+#include "test/support/files.h"
 #include "test/support/status.h"
 
 namespace agent {
@@ -50,6 +51,16 @@ std::string NodeJson(const NodeSpec& spec) {
 
 absl::StatusOr<NodeObject> Read(const std::string& json) {
   return ReadNode({.name = "gpu-7", .uid = "uid-1", .json = json});
+}
+
+TEST(ReadNode, UnderstandsOneThatWasRecorded) {
+  ASSERT_OK_AND_ASSIGN(const NodeObject node,
+                       Read(test::Slurp("test/fuzz/seeds/node_object_fuzz/node.json")));
+  EXPECT_THAT(node.addresses, ElementsAre("10.210.0.11", "two-socket"));
+  EXPECT_EQ(node.kubelet_port, 10250);
+  EXPECT_EQ(node.kubelet_version, "v1.37.2");
+  EXPECT_EQ(node.capacity.at("nvidia.com/gpu"), 6);
+  EXPECT_EQ(node.capacity.at("hugepages-1Gi"), std::int64_t{4} << 30);
 }
 
 TEST(ReadNode, TakesCapacityAddressesPortAndVersion) {
