@@ -85,12 +85,12 @@ class Watcher {
 void Watcher::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     heard_ = false;
+    const base::Instant begin = client_.clock().Steady();
     const absl::Status step = resource_version_.empty() ? Begin(stop) : Follow(stop);
     if (stop.stop_requested()) return;
-    if (step.ok() && heard_) {
-      backoff_.Reset();
-      continue;
-    }
+    // One that listed and lost its place at once, again and again, has not recovered.
+    if (client_.clock().Steady() - begin >= options_.longest_pause) backoff_.Reset();
+    if (step.ok() && heard_) continue;
     if (absl::IsUnimplemented(step) && TryOlderVersion()) continue;
     if (!step.ok()) Lost(step);
     client_.clock().Wait(PauseAfter(step), stop);

@@ -229,6 +229,11 @@ ScriptedServer& ScriptedServer::Then(Answer answer) {
   return *this;
 }
 
+void ScriptedServer::CutAll() {
+  const std::lock_guard lock(mutex_);
+  for (const int socket : sockets_) shutdown(socket, SHUT_RDWR);
+}
+
 std::string ScriptedServer::url() const {
   return fmt::format("{}://127.0.0.1:{}", tls_ ? "https" : "http", port_);
 }

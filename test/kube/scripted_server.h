@@ -54,6 +54,9 @@ class ScriptedServer {
 
   ScriptedServer& Then(Answer answer);
 
+  // Ends all connections.
+  void CutAll();
+
   int port() const { return port_; }
   std::string url() const;
   std::vector<Seen> requests() const;

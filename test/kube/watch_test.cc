@@ -284,6 +284,33 @@ TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
   EXPECT_EQ(lost_, 3);  // each of them counts
 }
 
+TEST_F(WatchTest, ListsEverMoreSeldomWhereThePlaceIsForgottenEachTime) {
+  server_.Then(StatusReply(422, "Invalid", "sendInitialEvents: Forbidden"));
+  for (int i = 0; i < 3; ++i) {
+    server_.Then(List(Pod("a", "1"), "5")).Then(StatusReply(410, "Expired", "too old"));
+  }
+  server_.Then(List(Pod("a", "1"), "5")).Then(Chunked({Added("b", "6")}, kHang));
+  const auto watch = Start();
+  log_.Await(9);
+  EXPECT_THAT(clock_.pauses(),
+              ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
+}
+
+TEST_F(WatchTest, BeginsWithAShortPauseAgainAfterAStreamThatLasted) {
+  server_.Then(StatusReply(503, "x", "down"))
+      .Then(StatusReply(503, "x", "down"))
+      .Then(Chunked({InitialEndLine("5")}, kHang));
+  const auto watch = Start();
+  log_.Await(2);
+  EXPECT_THAT(clock_.pauses(), ElementsAre(milliseconds(250), milliseconds(500)));
+  clock_.Advance(std::chrono::minutes(1));
+  server_.CutAll();
+  server_.Then(Chunked({}, kHang));
+  log_.Await(4);
+  EXPECT_THAT(clock_.pauses(),
+              ElementsAre(milliseconds(250), milliseconds(500), milliseconds(250)));
+}
+
 TEST_F(WatchTest, TriesAgainSeldomAfterARefusalIfItsUserCanDoWithout) {
   server_.Then(StatusReply(403, "Forbidden", "no"))
       .Then(Reply(404, "404 page not found"))
