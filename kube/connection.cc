@@ -278,6 +278,11 @@ absl::StatusOr<HttpReply> BeastConnection::Ask(const HttpRequest& request,
                          error != beast::error::timeout && !stop.stop_requested();
     return BrokenOff(error, fmt::format("{} {}", request.method, request.target));
   }
+  // It announces another, which would be taken for the reply to the next request.
+  if (http::to_status_class(parser_->get().result_int()) == http::status_class::informational) {
+    return absl::UnknownError(fmt::format("{}: {} {}: HTTP {} is no reply", Via(), request.method,
+                                          request.target, parser_->get().result_int()));
+  }
   HttpReply reply;
   reply.status = static_cast<int>(parser_->get().result_int());
   reply.retry_after = parser_->get()[http::field::retry_after].to_string();

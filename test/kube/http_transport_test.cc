@@ -299,6 +299,15 @@ TEST_F(HttpTransport, RefusesWhatIsNoHttp) {
   EXPECT_EQ(Get(*To({.server = server.url()})).status().code(), absl::StatusCode::kUnknown);
 }
 
+TEST_F(HttpTransport, TakesNoLateReplyForThatToTheNextRequest) {
+  ScriptedServer server;
+  server.Then({{"HTTP/1.1 103 Early Hints\r\n\r\n"}}).Then(Reply(200, "of the second"));
+  const auto transport = To({.server = server.url()});
+  EXPECT_THAT(Get(*transport), StatusIs(absl::StatusCode::kUnknown, HasSubstr("HTTP 103")));
+  ASSERT_OK(Get(*transport));
+  EXPECT_EQ(server.requests()[1].connection, 2);
+}
+
 TEST_F(HttpTransport, ReadsNoMoreThanItMay) {
   ScriptedServer server;
   server.Then(test::Chunked({std::string(kMaxBytes, 'x'), "y"}))
