@@ -4,7 +4,6 @@
 #include "agent/http.h"
 
 #include <fmt/format.h>
-#include <openssl/ssl.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -151,7 +150,8 @@ absl::StatusOr<Tls> LoadTls(const HttpOptions& options) {
   if (options.certificate.empty()) return nullptr;
   auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
   error_code error;
-  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  using Context = asio::ssl::context;
+  context->set_options(Context::no_sslv3 | Context::no_tlsv1 | Context::no_tlsv1_1, error);
   // Nobody is there to type one.
   context->set_password_callback([](auto&&...) { return std::string(); }, error);
   context->use_certificate_chain_file(options.certificate, error);
