@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/retry_after.h"
 #include "base/status_macros.h"
 #include "base/text_layout.h"
 
@@ -17,8 +18,11 @@ using placement::Condition;
 // Both errors, if there are two.
 absl::Status Together(const absl::Status& one, const absl::Status& other) {
   if (one.ok() || other.ok()) return one.ok() ? other : one;
-  return {one.code(),
-          fmt::format("{}; {}", std::string(one.message()), std::string(other.message()))};
+  absl::Status both(
+      one.code(), fmt::format("{}; {}", std::string(one.message()), std::string(other.message())));
+  const auto pause = std::max(base::RetryAfter(one), base::RetryAfter(other));
+  if (pause) base::SetRetryAfter(*pause, both);
+  return both;
 }
 
 std::optional<Condition> NrtPublished(const std::optional<placement::NodePlacement>& published) {

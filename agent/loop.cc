@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/retry_after.h"
 #include "base/text_layout.h"
 
 namespace agent {
@@ -255,7 +256,7 @@ void Loop::Publish() {
     if (failures_ == 0) {
       spdlog::warn("event=publish_failed error={}", base::OneLine(std::string(status.message())));
     }
-    return RetryLater();
+    return RetryLater(status);
   }
   spdlog::info("event=published revision={}", wanted_->placement.revision);
   health_.Published();
@@ -271,13 +272,15 @@ const placement::NodePlacement* Loop::LastPublished() const {
   return options_.published ? &*options_.published : nullptr;
 }
 
-void Loop::RetryLater() {
+void Loop::RetryLater(const absl::Status& failure) {
   milliseconds pause = kFirstRetry;
   for (int i = 0; i < failures_ && pause < kLongestRetry; ++i) pause *= 2;
   pause = std::min(pause, kLongestRetry);
   ++failures_;
   const double factor = 0.5 + options_.random();
-  retry_at_ = now_ + std::chrono::duration_cast<milliseconds>(pause * factor);
+  const milliseconds asked = base::RetryAfter(failure).value_or(milliseconds(0));
+  retry_at_ = now_ + std::max(std::chrono::duration_cast<milliseconds>(pause * factor),
+                              std::min(asked, kLongestRetry));
 }
 
 void Run(Loop& loop, const Reader& reader, Notice& notice, const std::stop_token& stop) {

@@ -52,7 +52,8 @@ struct LoopOptions {
 // What differs from what was published is published at once, with a new revision if the content of
 // NodePlacement is another one. Resident memory alone is no content; it is written once a minute at
 // most. What could not be published is tried again after 0.2 s, twice as long each time up to 30 s,
-// each time give or take half; it is the newest content that is tried.
+// each time give or take half, and not before the API server has said (Retry-After); it is the
+// newest content that is tried.
 class Loop {
  public:
   static constexpr std::chrono::seconds kTroubleIsNews{1};
@@ -92,7 +93,7 @@ class Loop {
   base::Instant DueAt() const;
   void Publish();
   const placement::NodePlacement* LastPublished() const;
-  void RetryLater();
+  void RetryLater(const absl::Status& failure);
 
   Reader& reader_;
   Publisher& publisher_;

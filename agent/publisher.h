@@ -33,7 +33,7 @@ class Publisher {
   // Blocks, at most until a deadline of its own; the loop looks at nothing meanwhile. One object's
   // failure does not keep the other from being written. After a failure it is not known what was
   // written: the loop comes again, with what is the newest content then, and `before` and what
-  // changed are as of the last success.
+  // changed are as of the last success, not before base::RetryAfter of the failure.
   virtual absl::Status Publish(const Publication& publication) = 0;
 
   // What only the publisher knows, as conditions of NodePlacement: that somebody else writes the

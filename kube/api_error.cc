@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "base/retry_after.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "kube/json.h"
@@ -140,7 +141,9 @@ absl::Status ToStatus(const ApiError& error, const std::string& tried) {
   const bool about_fields =
       code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kAborted;
   if (about_fields) text += Fields(error);
-  return {code, text};
+  absl::Status status(code, text);
+  if (error.retry_after) base::SetRetryAfter(*error.retry_after, status);
+  return status;
 }
 
 bool IsPassing(const ApiError& error) {

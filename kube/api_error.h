@@ -46,6 +46,7 @@ std::optional<ApiError> ParseStatus(std::string_view json);
 //   Unavailable        429, 502, 503, 504: later perhaps
 //   Internal           other 5xx
 //   Unknown            anything else
+// base::RetryAfter says when to try again, if the server has said it.
 absl::Status ToStatus(const ApiError& error, const std::string& tried);
 
 // Whether the server may answer otherwise in a moment; a 409 only where no other manager's field

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 
+#include "base/retry_after.h"
 #include "kube/json.h"
 #include "test/agent/api_objects.h"
 #include "test/fakes/clock.h"
@@ -246,6 +247,13 @@ TEST_F(ApiPublisherTest, BeginsNoRequestAfterFourSecondsAndThenBeginsWithTheOthe
 }
 
 // The Node.
+
+TEST_F(ApiPublisherTest, HandsOnWhenToTryAgain) {
+  StartOnNewNode();
+  transport_.Then(kube::HttpReply{.status = 429, .retry_after = "3", .body = ""})
+      .Then(kube::HttpReply{.status = 503, .retry_after = "", .body = ""});
+  EXPECT_EQ(base::RetryAfter(Publish()), seconds(3));
+}
 
 TEST_F(ApiPublisherTest, PublishesWithoutAnOwnerUntilTheNodeIsKnown) {
   node_uid_.reset();

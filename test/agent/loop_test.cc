@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/retry_after.h"
 #include "test/agent/fake_node.h"
 #include "test/fakes/clock.h"
 #include "test/fakes/publisher.h"
@@ -506,6 +507,21 @@ TEST_F(LoopTest, TriesAgainWithTheNewestContentUntilItIsPublished) {
   ASSERT_EQ(Writes(), 2U);
   EXPECT_THAT(PodsIn(Last()), ElementsAre("llm-0", "llm-1", "llm-2"));
   EXPECT_THAT(metrics_.Text(), HasSubstr("plumbline_publish_failures_total"));
+}
+
+TEST_F(LoopTest, TriesAgainNoSoonerThanTheApiServerHasSaid) {
+  publisher_.answer = [] {
+    absl::Status busy = absl::UnavailableError("HTTP 429");
+    base::SetRetryAfter(seconds(7), busy);
+    return busy;
+  };
+  Start();
+  Pass(milliseconds(6'900));
+  EXPECT_EQ(publisher_.attempts, 1);
+  publisher_.answer = nullptr;
+  Pass(milliseconds(200));
+  EXPECT_EQ(publisher_.attempts, 2);
+  EXPECT_EQ(Writes(), 1U);
 }
 
 TEST_F(LoopTest, WritesResidentMemoryOnceAMinuteAtMostAndCountsNoRevision) {
