@@ -214,6 +214,7 @@ void Loop::Want(Observation observation) {
     SetCondition(condition, observation.placement.conditions);
   }
   std::ranges::sort(observation.placement.conditions, {}, &Condition::type);
+  metrics_.Holds(observation.placement.conditions);
   Difference change;
   if (wanted_ != nullptr) {
     change = Compare(*wanted_, observation);

@@ -116,10 +116,10 @@ MetricFamily Resident(const Observation& observation) {
   return family;
 }
 
-MetricFamily Conditions(const Observation& observation) {
+MetricFamily Conditions(const std::vector<placement::Condition>& conditions) {
   MetricFamily family =
       Gauges("plumbline_condition", "1 for the status that each condition of NodePlacement has.");
-  for (const placement::Condition& condition : observation.placement.conditions) {
+  for (const placement::Condition& condition : conditions) {
     Add({{"type", condition.type}, {"status", condition.status}, {"reason", condition.reason}}, 1,
         family);
   }
@@ -187,7 +187,9 @@ class Metrics::Families {
                                  .Register(registry)
                                  .Add({{"version", kVersion}});
   mutable std::mutex mutex;
-  std::shared_ptr<const Observation> last;  // guarded by mutex
+  // Guarded by mutex:
+  std::shared_ptr<const Observation> last;
+  std::vector<placement::Condition> conditions;
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) { families_->build.Set(1); }
@@ -209,6 +211,11 @@ void Metrics::Observed(std::shared_ptr<const Observation> observation) {
   families_->last = std::move(observation);
 }
 
+void Metrics::Holds(std::vector<placement::Condition> conditions) {
+  const std::lock_guard lock(families_->mutex);
+  families_->conditions = std::move(conditions);
+}
+
 void Metrics::GoodAt(base::Time time) {
   families_->good_at.Set(std::chrono::duration<double>(time.time_since_epoch()).count());
 }
@@ -227,17 +234,19 @@ void Metrics::DroppedEvent() { families_->dropped_events.Increment(); }
 
 std::string Metrics::Text() const {
   std::shared_ptr<const Observation> last;
+  std::vector<placement::Condition> conditions;
   {
     const std::lock_guard lock(families_->mutex);
     last = families_->last;
+    conditions = families_->conditions;
   }
   std::vector<MetricFamily> families = families_->registry.Collect();
   if (last != nullptr) {
     families.push_back(PodsByAlignment(*last));
     for (MetricFamily& family : Resources(*last)) families.push_back(std::move(family));
     families.push_back(Resident(*last));
-    families.push_back(Conditions(*last));
   }
+  if (!conditions.empty()) families.push_back(Conditions(conditions));
   std::ostringstream text;
   text.imbue(std::locale::classic());
   prometheus::TextSerializer().Serialize(text, families);

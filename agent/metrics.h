@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -27,6 +28,8 @@ class Metrics {
   // A good observation, and when the kubelet gave it. What it says is read when somebody asks.
   void Observed(std::shared_ptr<const placement::Observation> observation);
   void GoodAt(base::Time time);
+  // Those of now, also while an older observation stays.
+  void Holds(std::vector<placement::Condition> conditions);
   void Published(const absl::Status& status, double seconds);
   // One write of one object: "noderesourcetopology", "created"; of the publisher.
   void Wrote(std::string_view object, std::string_view result);

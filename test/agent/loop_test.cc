@@ -524,6 +524,17 @@ TEST_F(LoopTest, TriesAgainNoSoonerThanTheApiServerHasSaid) {
   EXPECT_EQ(Writes(), 1U);
 }
 
+TEST_F(LoopTest, ShowsTheConditionsOfNowInTheMetrics) {
+  publisher_.conditions = {{"CRDTooOld", "True", "FieldsLeftOut", ""}};
+  Start();
+  EXPECT_THAT(metrics_.Text(), HasSubstr("{type=\"CRDTooOld\",status=\"True\""));
+  Pass(kBetweenPolls);
+  node_.StopKubelet();
+  Hint(kKubelet);
+  Pass(seconds(3));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("{type=\"PodResourcesReachable\",status=\"False\""));
+}
+
 TEST_F(LoopTest, WritesResidentMemoryOnceAMinuteAtMostAndCountsNoRevision) {
   node_.PutCgroup("llm-0", "anon N0=1073741824 N1=0\n");
   Start();

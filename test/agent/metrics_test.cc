@@ -35,7 +35,6 @@ TEST(Metrics, CountWhatWasAskedAndPublished) {
 TEST(Metrics, TellWhatTheLastObservationSays) {
   placement::Observation observation;
   observation.placement.summary.aligned = 3;
-  observation.placement.conditions = {{"Settled", "False", "KubeletStarting", ""}};
   observation.nrt.emplace();
   placement::NrtZone zone;
   zone.name = "node-8";
@@ -44,6 +43,7 @@ TEST(Metrics, TellWhatTheLastObservationSays) {
   Metrics metrics;
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("plumbline_pods"))) << "nothing is known";
   metrics.Observed(std::make_shared<const placement::Observation>(observation));
+  metrics.Holds({{"Settled", "False", "KubeletStarting", ""}});
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("plumbline_pods{alignment=\"aligned\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_pods{alignment=\"drifted\"} 0\n"));
