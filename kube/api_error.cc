@@ -18,6 +18,7 @@ namespace {
 
 // Longer is no use to anybody, and does not fit everywhere.
 constexpr std::int64_t kLongestRetryAfter = 86'400;  // s
+constexpr std::size_t kLongestText = 4096;           // it may end up in a condition
 constexpr std::string_view kNotInSchema = "field not declared in schema";
 
 bool Has(const std::string& text, std::string_view part) {
@@ -141,6 +142,7 @@ absl::Status ToStatus(const ApiError& error, const std::string& tried) {
   const bool about_fields =
       code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kAborted;
   if (about_fields) text += Fields(error);
+  if (text.size() > kLongestText) text = text.substr(0, kLongestText) + "…";
   absl::Status status(code, text);
   if (error.retry_after) base::SetRetryAfter(*error.retry_after, status);
   return status;

@@ -96,6 +96,13 @@ TEST(ToStatus, HasACodeForWhatIsToBeDone) {
   EXPECT_EQ(code(302), kUnknown);
 }
 
+TEST(ToStatus, CutsAWebhooksNovel) {
+  const ApiError novel{.code = 422, .message = "denied: " + std::string(1 << 20, 'x')};
+  const absl::Status status = ToStatus(novel, "apply");
+  EXPECT_THAT(std::string(status.message()), testing::StartsWith("apply: HTTP 422: denied: x"));
+  EXPECT_LT(status.message().size(), 5000U);
+}
+
 TEST(ReadApiError, ShowsTheBeginningOfAPageThatIsNoStatus) {
   const ApiError error = Error(502, "<html>" + std::string(1000, 'x'));
   EXPECT_EQ(error.message.size(), 200U);
