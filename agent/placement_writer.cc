@@ -1,8 +1,13 @@
 #include "agent/placement_writer.h"
 
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "base/text_layout.h"
+#include "kube/json.h"
 #include "placement/decode.h"
 #include "placement/encode.h"
 
@@ -12,6 +17,14 @@ namespace {
 using placement::NodePlacement;
 
 const kube::Resource kPlacements = {"plumbline.dev", "v1alpha1", "nodeplacements"};
+
+// What of an object can be read that has something in it which cannot.
+absl::StatusOr<std::int64_t> ReadRevision(const std::string& json) {
+  ASSIGN_OR_RETURN(const kube::JsonObject object, kube::JsonObject::Parse(json));
+  ASSIGN_OR_RETURN(const kube::JsonObject status, object.Object("status"));
+  ASSIGN_OR_RETURN(const std::optional<std::int64_t> revision, status.Number("revision"));
+  return revision.value_or(0);
+}
 
 }  // namespace
 
@@ -60,8 +73,14 @@ absl::StatusOr<std::optional<NodePlacement>> ReadPublished(kube::Client& client,
     return std::nullopt;
   }
   RETURN_IF_ERROR(object.status());
-  ASSIGN_OR_RETURN(NodePlacement published, placement::ParseNodePlacement(object->json));
-  return std::optional(std::move(published));
+  absl::StatusOr<NodePlacement> published = placement::ParseNodePlacement(object->json);
+  if (published.ok()) return std::optional(*std::move(published));
+  spdlog::warn("event=published_not_understood error={}",
+               base::OneLine(std::string(published.status().message())));
+  NodePlacement revision_alone;
+  revision_alone.node_name = node_name;
+  revision_alone.revision = ReadRevision(object->json).value_or(0);
+  return std::optional(std::move(revision_alone));
 }
 
 }  // namespace agent

@@ -40,7 +40,9 @@ class PlacementWriter {
   bool fits_ = true;
 };
 
-// What is published of a node at the moment, by whichever agent; nothing if nothing is.
+// What is published of a node at the moment, by whichever agent; nothing if nothing is. Of what
+// cannot be understood, since another release or a person wrote it, only the revision is known: it
+// is to be gone on from, and the rest to be written over.
 absl::StatusOr<std::optional<placement::NodePlacement>> ReadPublished(
     kube::Client& client, const std::string& node_name, const std::stop_token& stop = {});
 

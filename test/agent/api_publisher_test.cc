@@ -608,6 +608,19 @@ TEST_F(ApiPublisherTest, ReadsWhatWasPublishedBefore) {
   EXPECT_EQ(transport_.sent()[0].target, kPlacementPath);
 }
 
+TEST_F(ApiPublisherTest, GoesOnFromTheRevisionOfWhatItDoesNotUnderstand) {
+  transport_
+      .Then(200, R"({"kind":"NodePlacement","metadata":{"name":"gpu-7"},)"
+                 R"("status":{"revision":41,"observedAt":"yesterday"}})")
+      .Then(200, R"({"kind":"NodePlacement","metadata":{"name":"gpu-7"},)"
+                 R"("status":{"revision":"many"}})");
+  ASSERT_OK_AND_ASSIGN(const auto published, ReadPublished(client_, "gpu-7"));
+  ASSERT_TRUE(published);
+  EXPECT_EQ(published->revision, 41);
+  EXPECT_EQ(published->observed_at, std::nullopt);
+  EXPECT_EQ(ReadPublished(client_, "gpu-7").value()->revision, 0);
+}
+
 TEST_F(ApiPublisherTest, TellsThatNothingWasPublishedFromThatItCouldNotBeRead) {
   transport_.Then(404, Refusal(404, "NotFound", "not found"))
       .Then(404, "404 page not found")
