@@ -47,8 +47,10 @@ using std::chrono::seconds;
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr char kDefaultNamespace[] = "plumbline-system";
 
-// Blocked in every thread, so that it is one alone that waits for them.
+// Blocked in every thread, so that it is one alone that waits for them. A log that nobody reads any
+// more is no reason to stop.
 sigset_t HoldSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -82,16 +84,20 @@ absl::StatusOr<Sources> OpenHost(const Options& options) {
 }
 
 // Until the API server has said what is published, nothing is: its revision is to be gone on from.
+// `client` asks once, so that the agent is seen alive however long that takes.
 std::optional<placement::NodePlacement> AwaitPublished(kube::Client& client,
                                                        const std::string& node_name,
                                                        base::Clock& clock, Health& health,
                                                        const std::stop_token& stop) {
   kube::Backoff pauses(milliseconds(200), seconds(10), kube::SystemRandom());
+  std::string said;
   for (;;) {
     auto published = ReadPublished(client, node_name, stop);
     if (published.ok()) return *std::move(published);
-    spdlog::warn("event=published_unknown error={}",
-                 base::OneLine(std::string(published.status().message())));
+    const std::string why(published.status().message());
+    if (std::exchange(said, why) != why) {
+      spdlog::warn("event=published_unknown error={}", base::OneLine(why));
+    }
     health.Stepped(clock.Steady());
     if (!clock.Wait(pauses.Next(), stop)) return std::nullopt;
   }
@@ -232,7 +238,7 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                config.server);
 
   UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
-    const auto published = AwaitPublished(client, node_name, clock, health, stop);
+    const auto published = AwaitPublished(publishing, node_name, clock, health, stop);
     ApiPublisher publisher(
         publishing, clock, metrics,
         {.node_name = node_name,

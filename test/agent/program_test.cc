@@ -159,6 +159,17 @@ TEST_F(Program, KeepsItsExitCodeIfNobodyReadsStderr) {
   EXPECT_EQ(RunShell(PLUMBLINE_AGENT " --dry-run --root /no/such 2>&-"), 2);
 }
 
+TEST_F(Program, GoesOnPublishingIfNobodyReadsItsLog) {
+  test::TempTree files;
+  files.Put("config",
+            "{current-context: x, contexts: [{name: x, context: {cluster: x}}], "
+            "clusters: [{name: x, cluster: {server: 'http://127.0.0.1:9'}}]}");
+  constexpr int kToldToStop = 124;  // by timeout
+  EXPECT_EQ(RunShell("bash -c 'timeout 3 " PLUMBLINE_AGENT " " + Root() + "--kubeconfig " +
+                     files.Path("config") + " 2>&1 | true; exit ${PIPESTATUS[0]}'"),
+            kToldToStop);
+}
+
 // The links of a recorded tree, and its kubelet's --root-dir, mean the recorded machine's files.
 TEST_F(Program, DoesNotAskAKubeletOutsideOfTheTree) {
   test::TempTree outside;
