@@ -113,7 +113,7 @@ void Notice::Watch(const Places& places) {
 
 void Notice::ArmFolders() {
   std::map<int, std::vector<Interest>> armed;
-  complete_ = true;
+  folders_complete_ = true;
   for (const Wanted& wanted : wanted_) {
     const int watch = Arm(wanted, armed);
     const bool known = folders_.contains(watch) &&
@@ -134,7 +134,7 @@ int Notice::Arm(const Wanted& wanted, std::map<int, std::vector<Interest>>& arme
       armed[watch].push_back(std::move(interest));
       return watch;
     }
-    complete_ = false;
+    folders_complete_ = false;
     auto [parent, name] = SplitLast(folder);
     if (name.empty()) return -1;
     interest = {Interest::Kind::kArrival, std::move(name)};
@@ -151,14 +151,14 @@ int Notice::AddWatch(const std::string& folder) {
 
 void Notice::ArmCgroups(const std::vector<std::string>& folders) {
   std::map<std::string, int> armed;
-  all_cgroups_ = true;
+  all_cgroups_ = cgroups_complete_ = true;
   for (const std::string& folder : folders) {
     const auto known = cgroups_.find(folder);
     const int watch = known != cgroups_.end() ? known->second : AddWatch(folder);
     if (watch < 0) {
       // It went away, and may be made anew, or the kernel grants no more watches.
       all_cgroups_ = false;
-      complete_ = complete_ && !files_.Exists(folder);
+      cgroups_complete_ = cgroups_complete_ && !files_.Exists(folder);
       continue;
     }
     if (known == cgroups_.end()) pending_.cpusets = true;

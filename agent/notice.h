@@ -63,7 +63,7 @@ class Notice {
   // Whether there is inotify at all.
   bool HasInotify() const { return inotify_ >= 0; }
   // Whether every place is watched itself. If not, hints are missing.
-  bool Complete() const { return complete_; }
+  bool Complete() const { return folders_complete_ && cgroups_complete_; }
 
  private:
   // Why a folder is watched.
@@ -102,8 +102,9 @@ class Notice {
   std::map<int, std::string> cgroup_of_;          // and back
   Hints pending_;                                 // found outside Wait
   bool stale_ = false;                            // folders have to be looked up anew
-  bool complete_ = false;
-  bool all_cgroups_ = false;  // of places_ are watched
+  bool folders_complete_ = false;                 // each folder is watched itself
+  bool cgroups_complete_ = false;                 // and so is each cgroup that there is
+  bool all_cgroups_ = false;                      // of places_ are watched
 };
 
 }  // namespace agent

@@ -132,6 +132,17 @@ TEST_F(NoticeTest, WatchesACgroupAgainThatWasMadeAnewUnderItsName) {
   EXPECT_EQ(Now(), kPods);
 }
 
+TEST_F(NoticeTest, KnowsAfterAWaitStillThatACgroupIsNotWatched) {
+  Open();
+  EXPECT_TRUE(notice_->Complete());
+  tree_.Put("sys/fs/cgroup/no-folder", "");  // it is there, and the kernel grants no watch of it
+  places_.cgroups.push_back("sys/fs/cgroup/no-folder");
+  notice_->Watch(places_);
+  EXPECT_FALSE(notice_->Complete());
+  Now();
+  EXPECT_FALSE(notice_->Complete());
+}
+
 TEST_F(NoticeTest, OverlooksWhatIsNobodysBusiness) {
   const std::string container = std::string(kSlice) + "/" + std::string(64, 'b');
   tree_.Folder(container);
