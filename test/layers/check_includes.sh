@@ -35,7 +35,7 @@ yaml-cpp/.* podresources placement kube agent scheduler cli test demo
 CLI/.* agent scheduler cli test demo
 spdlog/.* podresources kube agent scheduler cli test demo
 prometheus/.* agent scheduler test
-httplib[.]h agent scheduler test
+httplib[.]h test
 xxhash[.]h base placement scheduler test
 '
 
