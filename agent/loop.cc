@@ -57,6 +57,7 @@ Loop::Loop(Reader& reader, Publisher& publisher, base::Clock& clock, Metrics& me
 base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
   now_ = clock_.Steady();
   hints_ |= hints;
+  if (hints.any()) pace_.Hinted(now_);
   if (hints.lost) metrics_.LostHints();
   if (!hints_complete) pace_.HintsAreMissing();
   const bool poll = now_ >= pace_.NextPoll();

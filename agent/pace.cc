@@ -4,6 +4,11 @@
 
 namespace agent {
 
+void Pace::Hinted(base::Instant now) {
+  if (!first_hint_) first_hint_ = now;
+  last_hint_ = now;
+}
+
 void Pace::Asked(base::Instant now) {
   constexpr std::chrono::seconds kBurstEnds{1};
   const bool in_burst = questions_ > 0 && now - last_ < kBurstEnds;
@@ -11,6 +16,7 @@ void Pace::Asked(base::Instant now) {
   asked_[questions_ % kRemembered] = now;
   ++questions_;
   last_ = now;
+  first_hint_.reset();
 }
 
 void Pace::Polled(bool surprise) {
@@ -26,10 +32,13 @@ void Pace::HintsAreMissing() {
 }
 
 base::Instant Pace::Earliest() const {
-  if (questions_ == 0) return base::Instant::min();
-  const base::Instant paused = last_ + pause_;
-  if (questions_ < kRemembered) return paused;
-  return std::max(paused, asked_[questions_ % kRemembered] + std::chrono::seconds(1));
+  base::Instant earliest = base::Instant::min();
+  if (first_hint_) {
+    earliest = std::min(last_hint_ + kBetweenSteps, *first_hint_ + kLongestStepping);
+  }
+  if (questions_ > 0) earliest = std::max(earliest, last_ + pause_);
+  if (questions_ < kRemembered) return earliest;
+  return std::max(earliest, asked_[questions_ % kRemembered] + std::chrono::seconds(1));
 }
 
 base::Instant Pace::NextPoll() const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 
 #include "base/clock.h"
 
@@ -13,9 +14,10 @@ namespace agent {
 // Never more than ten calls in any second. A question is two calls, so the sixth waits until a
 // second has passed since the first was answered.
 //
-// The first hint is followed at once. While more follow, the pause before the next question grows:
-// 25, 50, 100, then 200 ms, so that a burst is folded and the limit is met evenly. A second without
-// a question ends the burst.
+// What the kubelet does at once it writes in steps, and waits for its disk at each. So a hint is
+// followed when no other came for 10 ms, and no later than 50 ms after the first. While they go on,
+// the pause between two questions grows: 25, 50, 100, then 200 ms, so that a burst is folded and
+// the limit is met evenly. A second without a question ends the burst.
 //
 // Without hints it is asked once each interval, counted from the last question: that is the
 // backstop poll, 1 s by default. After twenty polls in a row that found nothing which no hint had
@@ -27,6 +29,8 @@ class Pace {
  public:
   static constexpr int kCallsPerSecond = 10;
   static constexpr int kCallsPerQuestion = 2;
+  static constexpr std::chrono::milliseconds kBetweenSteps{10};
+  static constexpr std::chrono::milliseconds kLongestStepping{50};
   static constexpr std::chrono::milliseconds kFirstPause{25};
   static constexpr std::chrono::milliseconds kLongestPause{200};
   static constexpr std::chrono::milliseconds kHurriedInterval{250};
@@ -35,6 +39,8 @@ class Pace {
 
   explicit Pace(std::chrono::milliseconds interval) : interval_(interval) {}
 
+  // There was a hint.
+  void Hinted(base::Instant now);
   // A question has been answered, or has failed.
   void Asked(base::Instant now);
   // What it found, if it was a poll.
@@ -42,7 +48,7 @@ class Pace {
   void HintsAreMissing();
   void Hurry(bool hurry) { hurry_ = hurry; }
 
-  // Not before this, whatever the hints.
+  // Not before this.
   base::Instant Earliest() const;
   base::Instant NextPoll() const;
 
@@ -52,6 +58,8 @@ class Pace {
   const std::chrono::milliseconds interval_;
   std::array<base::Instant, kRemembered> asked_{};  // a ring
   std::size_t questions_ = 0;
+  std::optional<base::Instant> first_hint_;  // since the last question
+  base::Instant last_hint_;
   base::Instant last_;
   std::chrono::milliseconds pause_{0};
   int quiet_polls_ = 0;

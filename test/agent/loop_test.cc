@@ -85,8 +85,12 @@ class LoopTest : public testing::Test {
     loop_ = std::make_unique<Loop>(*reader_, publisher_, clock_, metrics_, *health_, options);
     next_ = loop_->Step({}, true);
   }
-  // One step with a hint.
+  // One hint, and as long as it takes until it is followed.
   void Hint(const Hints& hints) {
+    StepWith(hints);
+    Pass(Pace::kBetweenSteps);
+  }
+  void StepWith(const Hints& hints) {
     const int calls = Calls();
     next_ = loop_->Step(hints, hints_complete_);
     for (int call = calls; call < Calls(); ++call) asked_at_.push_back(clock_.Steady());
@@ -96,7 +100,7 @@ class LoopTest : public testing::Test {
     const base::Instant end = clock_.Steady() + time;
     while (next_ <= end) {
       clock_.AdvanceTo(next_);
-      Hint({});
+      StepWith({});
     }
     clock_.AdvanceTo(end);
   }
@@ -197,11 +201,25 @@ TEST_F(LoopTest, FindsAPodThatEndedWithoutTouchingAnyFile) {
   EXPECT_EQ(Available(Last(), "node-0", "nvidia.com/gpu"), 2);
 }
 
+TEST_F(LoopTest, AsksOnceAboutWhatTheKubeletWritesInSteps) {
+  Start();
+  Pass(seconds(3));
+  const std::size_t calls = asked_at_.size();
+  const base::Instant begin = clock_.Steady();
+  for (const int step : {0, 8, 12, 20}) {
+    clock_.AdvanceTo(begin + milliseconds(step));
+    StepWith(kKubelet);
+  }
+  Pass(milliseconds(100));
+  ASSERT_EQ(asked_at_.size(), calls + 2);  // one question is two calls
+  EXPECT_EQ(asked_at_.back(), begin + milliseconds(30));
+}
+
 TEST_F(LoopTest, AsksNoMoreThanTenTimesInAnySecondWhateverTheHints) {
   Start();
   for (int i = 0; i < 20'000; ++i) {
     clock_.Advance(milliseconds(1));
-    Hint(i % 2 == 0 ? kKubelet : kPods);
+    StepWith(i % 2 == 0 ? kKubelet : kPods);
   }
   ASSERT_GT(asked_at_.size(), 180U);
   for (std::size_t i = 10; i < asked_at_.size(); ++i) {

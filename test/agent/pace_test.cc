@@ -19,6 +19,7 @@ std::vector<long> AskedWithin(milliseconds end) {
   Pace pace{seconds(1)};
   std::vector<long> asked;
   for (base::Instant now = kStart; now < kStart + end; now += milliseconds(1)) {
+    pace.Hinted(now);
     if (now < pace.Earliest()) continue;
     pace.Asked(now);
     asked.push_back(std::chrono::duration_cast<milliseconds>(now - kStart).count());
@@ -26,8 +27,28 @@ std::vector<long> AskedWithin(milliseconds end) {
   return asked;
 }
 
-TEST(Pace, FollowsTheFirstHintAtOnceAndFoldsThoseAfterIt) {
-  EXPECT_THAT(AskedWithin(milliseconds(900)), ElementsAre(0, 25, 75, 175, 375));
+TEST(Pace, FoldsHintsThatGoOnMoreAndMore) {
+  EXPECT_THAT(AskedWithin(milliseconds(900)), ElementsAre(50, 101, 152, 252, 452));
+}
+
+// An admission: the kubelet writes its files in steps, each when the disk has the one before.
+TEST(Pace, FollowsHintsWhenTheyHaveEnded) {
+  Pace pace{seconds(1)};
+  for (const int step : {0, 8, 12, 20}) pace.Hinted(kStart + milliseconds(step));
+  EXPECT_EQ(pace.Earliest(), kStart + milliseconds(30));
+}
+
+TEST(Pace, FollowsHintsThatDoNotEndAfter50Milliseconds) {
+  Pace pace{seconds(1)};
+  for (int i = 0; i < 100; ++i) pace.Hinted(kStart + milliseconds(i));
+  EXPECT_EQ(pace.Earliest(), kStart + milliseconds(50));
+}
+
+TEST(Pace, WaitsForNoHintsWhenItPolls) {
+  Pace pace{seconds(1)};
+  pace.Hinted(kStart);
+  pace.Asked(kStart + milliseconds(10));
+  EXPECT_EQ(pace.Earliest(), kStart + milliseconds(35));
 }
 
 TEST(Pace, NeverAsksMoreThanTenTimesInAnySecond) {
