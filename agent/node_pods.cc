@@ -1,12 +1,10 @@
 #include "agent/node_pods.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 #include "base/status_macros.h"
-#include "base/text_layout.h"
 #include "kube/json.h"
 
 namespace agent {
@@ -34,6 +32,13 @@ absl::Status ReadContainers(const JsonObject& status, const char* list, ApiPod& 
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<ApiPod> ListOf(const NodePods::Items& pods) {
+  std::vector<ApiPod> list;
+  list.reserve(pods.size());
+  for (const auto& [key, pod] : pods) list.push_back(pod);
+  return list;
 }
 
 kube::WatchOptions OptionsFor(const std::string& node_name) {
@@ -66,72 +71,10 @@ absl::StatusOr<ApiPod> ReadApiPod(const kube::Object& object) {
 
 NodePods::NodePods(kube::Client& client, const std::string& node_name,
                    std::function<void()> changed)
-    : changed_(std::move(changed)),
-      watch_(client, OptionsFor(node_name),
-             [this](const kube::WatchEvent& event) { Take(event); }) {}
-
-NodePods::Pods NodePods::Get() const {
-  const std::lock_guard lock(mutex_);
-  return pods_;
-}
-
-void NodePods::Take(const kube::WatchEvent& event) {
-  using Kind = kube::WatchEvent::Kind;
-  switch (event.kind) {
-    case Kind::kAdded:
-    case Kind::kModified:
-      return Put(event.object);
-    case Kind::kDeleted:
-      if (known_.erase({event.object.namespace_name, event.object.name}) > 0) Publish();
-      return;
-    case Kind::kSynced:
-      spdlog::info("event=pods_watch state=synced pods={}", known_.size());
-      complete_ = true;
-      return Publish();
-    case Kind::kLost:
-      return Lost(event);
-  }
-}
-
-void NodePods::Put(const kube::Object& object) {
-  absl::StatusOr<ApiPod> pod = ReadApiPod(object);
-  const Key key(object.namespace_name, object.name);
-  if (!pod.ok()) {  // as if it were not known
-    spdlog::warn("event=pod_not_understood pod={}/{} error={}", key.first, key.second,
-                 base::OneLine(std::string(pod.status().message())));
-    if (known_.erase(key) > 0) Publish();
-    return;
-  }
-  ApiPod& known = known_[key];
-  if (known == *pod) return;
-  known = *std::move(pod);
-  Publish();
-}
-
-void NodePods::Lost(const kube::WatchEvent& event) {
-  const bool refused = event.code == absl::StatusCode::kPermissionDenied ||
-                       event.code == absl::StatusCode::kUnimplemented;
-  spdlog::warn("event=pods_watch state={} error={}", refused ? "refused" : "lost",
-               base::OneLine(event.reason));
-  if (refused) Set(absl::Status(event.code, event.reason));
-}
-
-// A part of them would look as if the others were not there.
-void NodePods::Publish() {
-  if (!complete_) return;
-  std::vector<ApiPod> pods;
-  pods.reserve(known_.size());
-  for (const auto& [key, pod] : known_) pods.push_back(pod);
-  Set(std::move(pods));
-}
-
-void NodePods::Set(absl::StatusOr<std::vector<ApiPod>> pods) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (pods_ != nullptr && *pods_ == pods) return;
-    pods_ = std::make_shared<const absl::StatusOr<std::vector<ApiPod>>>(std::move(pods));
-  }
-  changed_();
-}
+    : Followed(client, OptionsFor(node_name),
+               {.name = {.prefix = "", .noun = "pod", .is_expected = true},
+                .read = ReadApiPod,
+                .sum_up = ListOf},
+               std::move(changed)) {}
 
 }  // namespace agent

@@ -1,7 +1,5 @@
 #include "agent/resource_slices.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -11,7 +9,6 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "base/text_layout.h"
 #include "hwinfo/pci_address.h"
 #include "kube/json.h"
 
@@ -105,6 +102,22 @@ absl::StatusOr<DraAttributes> ReadAttributes(const JsonObject& device) {
   return read;
 }
 
+DraDevices DevicesOf(const ResourceSlices::Items& slices) {
+  std::map<std::pair<std::string, std::string>, std::int64_t> newest;
+  for (const auto& [key, slice] : slices) {
+    std::int64_t& generation = newest[{slice.driver, slice.pool}];
+    generation = std::max(generation, slice.generation);
+  }
+  DraDevices devices;
+  for (const auto& [key, slice] : slices) {
+    if (slice.generation < newest[{slice.driver, slice.pool}]) continue;
+    for (const auto& [device, attributes] : slice.devices) {
+      devices[{.driver = slice.driver, .pool = slice.pool, .name = device}] = attributes;
+    }
+  }
+  return devices;
+}
+
 kube::WatchOptions OptionsFor(const std::string& node_name) {
   kube::WatchOptions options;
   options.selection = {
@@ -136,77 +149,10 @@ absl::StatusOr<ResourceSlice> ReadResourceSlice(const kube::Object& object) {
 
 ResourceSlices::ResourceSlices(kube::Client& client, const std::string& node_name,
                                std::function<void()> changed)
-    : changed_(std::move(changed)),
-      watch_(client, OptionsFor(node_name),
-             [this](const kube::WatchEvent& event) { Take(event); }) {}
-
-ResourceSlices::Devices ResourceSlices::Get() const {
-  const std::lock_guard lock(mutex_);
-  return devices_;
-}
-
-void ResourceSlices::Take(const kube::WatchEvent& event) {
-  using Kind = kube::WatchEvent::Kind;
-  switch (event.kind) {
-    case Kind::kAdded:
-    case Kind::kModified:
-      return Put(event.object);
-    case Kind::kDeleted:
-      if (known_.erase(event.object.name) > 0) Publish();
-      return;
-    case Kind::kSynced:
-      spdlog::info("event=resource_slices_watch state=synced slices={}", known_.size());
-      complete_ = true;
-      return Publish();
-    case Kind::kLost:
-      return Lost(event);
-  }
-}
-
-void ResourceSlices::Put(const kube::Object& object) {
-  absl::StatusOr<ResourceSlice> slice = ReadResourceSlice(object);
-  if (slice.ok()) {
-    known_[object.name] = *std::move(slice);
-  } else {  // as if it were not known
-    spdlog::warn("event=resource_slice_not_understood slice={} error={}", object.name,
-                 base::OneLine(std::string(slice.status().message())));
-    known_.erase(object.name);
-  }
-  Publish();
-}
-
-void ResourceSlices::Lost(const kube::WatchEvent& event) {
-  const bool refused = event.code == absl::StatusCode::kPermissionDenied ||
-                       event.code == absl::StatusCode::kUnimplemented;
-  spdlog::info("event=resource_slices_watch state={} error={}", refused ? "refused" : "lost",
-               base::OneLine(event.reason));
-  if (refused) Set(absl::Status(event.code, event.reason));
-}
-
-void ResourceSlices::Publish() {
-  if (!complete_) return;
-  std::map<std::pair<std::string, std::string>, std::int64_t> newest;
-  for (const auto& [name, slice] : known_) {
-    std::int64_t& generation = newest[{slice.driver, slice.pool}];
-    generation = std::max(generation, slice.generation);
-  }
-  DraDevices devices;
-  for (const auto& [name, slice] : known_) {
-    if (slice.generation < newest[{slice.driver, slice.pool}]) continue;
-    for (const auto& [device, attributes] : slice.devices) {
-      devices[{.driver = slice.driver, .pool = slice.pool, .name = device}] = attributes;
-    }
-  }
-  Set(std::move(devices));
-}
-
-void ResourceSlices::Set(absl::StatusOr<DraDevices> devices) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (devices_ != nullptr && *devices_ == devices) return;
-    devices_ = std::make_shared<const absl::StatusOr<DraDevices>>(std::move(devices));
-  }
-  changed_();
-}
+    : Followed(client, OptionsFor(node_name),
+               {.name = {.prefix = "resource_", .noun = "slice", .is_expected = false},
+                .read = ReadResourceSlice,
+                .sum_up = DevicesOf},
+               std::move(changed)) {}
 
 }  // namespace agent
