@@ -73,9 +73,9 @@ class Api:
         query["fieldManager"] = manager
         return self.request("PATCH", path, body, query, "application/apply-patch+yaml")
 
-    def merge(self, path: str, body: Object) -> Object:
+    def merge(self, path: str, body: Object, **query: str) -> Object:
         """A merge patch."""
-        return self.request("PATCH", path, body, content_type="application/merge-patch+json")
+        return self.request("PATCH", path, body, query, "application/merge-patch+json")
 
     def delete(self, path: str, **query: str) -> Object:
         return self.request("DELETE", path, query=query)
