@@ -67,6 +67,7 @@ class BeastConnection : public Connection {
                      tcp::resolver::results_type& found);
   absl::Status Connect(const HostPort& to, Time until, const std::stop_token& stop);
   absl::Status AskProxy(Time until, const std::stop_token& stop);
+  absl::Status PrepareTls(const TlsIdentity& identity);
   absl::Status ShakeHands(const TlsIdentity& identity, Time until, const std::stop_token& stop);
   void FindDeadPeers();
   std::string Via() const;
@@ -224,16 +225,20 @@ absl::Status BeastConnection::AskProxy(Time until, const std::stop_token& stop) 
       fmt::format("no connection to {}: the proxy answers before it was asked", Via()));
 }
 
+absl::Status BeastConnection::PrepareTls(const TlsIdentity& identity) {
+  ASSIGN_OR_RETURN(ssl_ctx_st* const context, MakeTlsContext(identity));
+  context_.emplace(context);
+  tls_.emplace(tcp_, *context_);
+  if (!identity.verify) return absl::OkStatus();
+  return ExpectServer(tls_->native_handle(), route_.certificate_name);
+}
+
 absl::Status BeastConnection::ShakeHands(const TlsIdentity& identity, Time until,
                                          const std::stop_token& stop) {
-  const absl::StatusOr<ssl_ctx_st*> context = MakeTlsContext(identity);
-  if (!context.ok()) {
+  if (const absl::Status prepared = PrepareTls(identity); !prepared.ok()) {
     return absl::UnavailableError(
-        fmt::format("no connection to {}: {}", Via(), std::string(context.status().message())));
+        fmt::format("no connection to {}: {}", Via(), std::string(prepared.message())));
   }
-  context_.emplace(*context);
-  tls_.emplace(tcp_, *context_);
-  if (identity.verify) ExpectServer(tls_->native_handle(), route_.certificate_name);
   const error_code error = Wait(until, stop, [this](auto handler) {
     tls_->async_handshake(asio::ssl::stream_base::client, handler);
   });

@@ -37,12 +37,13 @@ Owned<X509> NextCertificate(BIO* bio) {
   return Owned<X509>(PEM_read_bio_X509(bio, nullptr, NoPassword, nullptr));
 }
 
-absl::Status Wrong(std::string_view what) {
+// In OpenSSL's words where it has any.
+absl::Status Wrong(std::string_view what, const char* otherwise = "no PEM in it") {
   const unsigned long code = ERR_peek_last_error();
   const char* reason = ERR_reason_error_string(code);
   ERR_clear_error();
   return absl::InvalidArgumentError(
-      fmt::format("{}: {}", what, reason == nullptr ? "no PEM in it" : reason));
+      fmt::format("{}: {}", what, reason == nullptr ? otherwise : reason));
 }
 
 absl::Status Trust(SSL_CTX* context, const std::string& pem) {
@@ -147,17 +148,22 @@ absl::StatusOr<ssl_ctx_st*> MakeTlsContext(const TlsIdentity& identity) {
   return context.release();
 }
 
-void ExpectServer(ssl_st* session, const std::string& host) {
+absl::Status ExpectServer(ssl_st* session, const std::string& host) {
+  constexpr std::string_view kWhat = "the name that its certificate must have";
+  constexpr const char* kNotTaken = "OpenSSL does not take it";
+  // OpenSSL takes "" for "any name".
+  if (host.empty()) return absl::InvalidArgumentError(fmt::format("{}: is empty", kWhat));
   if (IsAddress(host)) {
-    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str());
-    return;
+    const int taken = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str());
+    return taken == 1 ? absl::OkStatus() : Wrong(kWhat, kNotTaken);
   }
   // What the macro SSL_set_tlsext_host_name says; it copies the name.
-  SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-           const_cast<char*>(host.c_str()));
+  const long asked = SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                              const_cast<char*>(host.c_str()));
   SSL_set_hostflags(session,
                     X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-  SSL_set1_host(session, host.c_str());
+  if (asked == 1 && SSL_set1_host(session, host.c_str()) == 1) return absl::OkStatus();
+  return Wrong(kWhat, kNotTaken);
 }
 
 std::string WhyNotTrusted(ssl_st* session) {

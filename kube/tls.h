@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
@@ -35,8 +36,9 @@ absl::StatusOr<ServerCertificate> ReadServerCertificate(const std::string& pem);
 absl::StatusOr<ssl_ctx_st*> MakeTlsContext(const TlsIdentity& identity);
 
 // What the server's certificate must be for: a name, which is also asked for (SNI), or an address.
-// Its subject's common name counts for nothing, as in Go.
-void ExpectServer(ssl_st* session, const std::string& host);
+// Its subject's common name counts for nothing, as in Go. InvalidArgument: OpenSSL does not take
+// it, so nothing would be compared: the session must not be used.
+absl::Status ExpectServer(ssl_st* session, const std::string& host);
 
 // Why its certificate was not taken; "" if it was.
 std::string WhyNotTrusted(ssl_st* session);

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "kube/connection.h"
 #include "kube/tls.h"
 #include "test/fakes/clock.h"
 #include "test/kube/scripted_server.h"
@@ -126,6 +127,21 @@ TEST_F(HttpTransport, TakesTheNameThatItIsToldInsteadOfTheHosts) {
   Config config = Trusting(server);
   config.tls_server_name = "kube.test";
   EXPECT_OK(Get(*To(config)));
+}
+
+TEST_F(HttpTransport, SendsNothingWhereTheNameOfTheCertificateCannotBeExpected) {
+  ScriptedServer server(tls_);
+  server.Then(Reply(200, ""));
+  Config config = Trusting(server);
+  config.tls_server_name = std::string(300, 'a');  // longer than a name may be in TLS
+  EXPECT_THAT(Get(*To(config)), StatusIs(kUnavailable, HasSubstr("certificate must have")));
+  // For OpenSSL it would be any name.
+  const Route nameless{.server = ParseUrl(server.url()).value(), .certificate_name = ""};
+  const TlsIdentity identity{.authority_pem = authority_.certificate_pem()};
+  const auto opened =
+      Connection::Open(nameless, identity, std::chrono::steady_clock::now() + kEnough, {});
+  EXPECT_THAT(opened.status(),
+              StatusIs(kUnavailable, HasSubstr("certificate must have: is empty")));
 }
 
 TEST_F(HttpTransport, TrustsAServersOwnCertificateByItselfAndNoOtherOfItsSigner) {
