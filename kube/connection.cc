@@ -14,7 +14,6 @@
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <cerrno>
@@ -22,6 +21,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/text.h"
@@ -42,7 +42,8 @@ class BeastConnection : public Connection {
  public:
   explicit BeastConnection(Route route) : route_(std::move(route)) {}
 
-  absl::Status Dial(const TlsIdentity& identity, Time until, const std::stop_token& stop);
+  absl::Status Dial(const TlsIdentity& identity, Resolver& resolver, Time until,
+                    const std::stop_token& stop);
   absl::StatusOr<HttpReply> Ask(const HttpRequest& request, const std::vector<Header>& headers,
                                 Time until, const std::stop_token& stop) override;
   absl::StatusOr<std::string_view> ReadSome(Time until, const std::stop_token& stop) override;
@@ -59,13 +60,8 @@ class BeastConnection : public Connection {
   template <class Start>
   error_code WaitOnStream(Time until, const std::stop_token& stop, Start start);
 
-  void CancelAll() {
-    resolver_.cancel();
-    tcp_.cancel();
-  }
-  error_code Resolve(const HostPort& to, Time until, const std::stop_token& stop,
-                     tcp::resolver::results_type& found);
-  absl::Status Connect(const HostPort& to, Time until, const std::stop_token& stop);
+  absl::Status Connect(const HostPort& to, Resolver& resolver, Time until,
+                       const std::stop_token& stop);
   absl::Status AskProxy(Time until, const std::stop_token& stop);
   absl::Status PrepareTls(const TlsIdentity& identity);
   absl::Status ShakeHands(const TlsIdentity& identity, Time until, const std::stop_token& stop);
@@ -76,7 +72,6 @@ class BeastConnection : public Connection {
 
   const Route route_;
   asio::io_context io_;
-  tcp::resolver resolver_{io_};
   beast::tcp_stream tcp_{io_};
   std::optional<asio::ssl::context> context_;
   std::optional<asio::ssl::stream<beast::tcp_stream&>> tls_;  // for https
@@ -94,7 +89,7 @@ error_code BeastConnection::Wait(Time until, const std::stop_token& stop, Start 
   start([&result](const error_code& error, auto&&...) { result = error; });
   {
     // From another thread: the operation is only touched by the one that runs io_.
-    const std::stop_callback cancel(stop, [this] { asio::post(io_, [this] { CancelAll(); }); });
+    const std::stop_callback cancel(stop, [this] { asio::post(io_, [this] { tcp_.cancel(); }); });
     io_.restart();
     io_.run();
   }
@@ -137,49 +132,33 @@ absl::Status BeastConnection::BrokenOff(const error_code& error, std::string_vie
   return absl::UnknownError(text + (cut ? "the server closed the connection" : error.message()));
 }
 
-absl::Status BeastConnection::Dial(const TlsIdentity& identity, Time until,
+absl::Status BeastConnection::Dial(const TlsIdentity& identity, Resolver& resolver, Time until,
                                    const std::stop_token& stop) {
   const bool encrypted = route_.server.scheme == "https";
-  RETURN_IF_ERROR(
-      Connect(route_.proxy ? route_.proxy->address : route_.server.address, until, stop));
+  RETURN_IF_ERROR(Connect(NextHop(route_), resolver, until, stop));
   FindDeadPeers();
   if (route_.proxy) RETURN_IF_ERROR(AskProxy(until, stop));
   if (encrypted) RETURN_IF_ERROR(ShakeHands(identity, until, stop));
   return absl::OkStatus();
 }
 
-error_code BeastConnection::Resolve(const HostPort& to, Time until, const std::stop_token& stop,
-                                    tcp::resolver::results_type& found) {
-  error_code error;
-  const asio::ip::address address = asio::ip::make_address(to.host, error);
-  if (!error) {  // nothing to look up, and no thread that would do it
-    const auto port = base::ParseNumber<std::uint16_t>(to.port).value_or(0);
-    found = tcp::resolver::results_type::create(tcp::endpoint(address, port), to.host, to.port);
-    return {};
+absl::Status BeastConnection::Connect(const HostPort& to, Resolver& resolver, Time until,
+                                      const std::stop_token& stop) {
+  const absl::StatusOr<Resolver::Addresses> addresses = resolver.Resolve(until, stop);
+  if (absl::IsCancelled(addresses.status())) return addresses.status();
+  if (!addresses.ok()) {
+    return absl::UnavailableError(fmt::format("no connection to {}: looking up {}: {}", Via(),
+                                              to.host, std::string(addresses.status().message())));
   }
-  bool late = false;  // tcp_'s time limit is not for this
-  asio::steady_timer timer(io_, until);
-  timer.async_wait([this, &late](const error_code& cancelled) {
-    late = !cancelled;
-    if (late) resolver_.cancel();
-  });
-  error = Wait(until, stop, [&](auto handler) {
-    resolver_.async_resolve(
-        to.host, to.port, tcp::resolver::numeric_service,
-        [&, handler](const error_code& failed, tcp::resolver::results_type results) mutable {
-          timer.cancel();
-          found = std::move(results);
-          handler(failed);
-        });
-  });
-  return late ? error_code(beast::error::timeout) : error;
-}
-
-absl::Status BeastConnection::Connect(const HostPort& to, Time until, const std::stop_token& stop) {
-  tcp::resolver::results_type found;
-  error_code error = Resolve(to, until, stop, found);
-  if (error) return NoConnection(error, fmt::format("looking up {}", to.host));
-  error = Wait(until, stop, [&](auto handler) { tcp_.async_connect(found, handler); });
+  const auto port = base::ParseNumber<std::uint16_t>(to.port).value_or(0);
+  std::vector<tcp::endpoint> endpoints;
+  for (const std::string& address : *addresses) {
+    error_code error;
+    const asio::ip::address parsed = asio::ip::make_address(address, error);
+    if (!error) endpoints.emplace_back(parsed, port);
+  }
+  const error_code error =
+      Wait(until, stop, [&](auto handler) { tcp_.async_connect(endpoints, handler); });
   if (error) return NoConnection(error, fmt::format("connecting to {}", ToString(to)));
   return absl::OkStatus();
 }
@@ -321,12 +300,16 @@ bool BeastConnection::Reusable() {
 
 }  // namespace
 
+const HostPort& NextHop(const Route& route) {
+  return route.proxy ? route.proxy->address : route.server.address;
+}
+
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Route& route,
                                                              const TlsIdentity& identity,
-                                                             Time until,
+                                                             Resolver& resolver, Time until,
                                                              const std::stop_token& stop) {
   auto connection = std::make_unique<BeastConnection>(route);
-  RETURN_IF_ERROR(connection->Dial(identity, until, stop));
+  RETURN_IF_ERROR(connection->Dial(identity, resolver, until, stop));
   return connection;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kube/proxy.h"
+#include "kube/resolver.h"
 #include "kube/tls.h"
 #include "kube/transport.h"
 
@@ -22,6 +23,9 @@ struct Route {
   std::string certificate_name = {};  // what the server's certificate must be for
   std::optional<Url> proxy = {};      // an http:// one, asked to connect us through
 };
+
+// Whom its TCP connection is made to: the proxy, or else the server.
+const HostPort& NextHop(const Route& route);
 
 // A header beside those that every request has.
 struct Header {
@@ -36,9 +40,11 @@ class Connection {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `identity` counts for https only. All errors are Unavailable (or Cancelled): nothing was sent.
+  // `identity` counts for https only; `resolver` is of NextHop's host. All errors are Unavailable
+  // (or Cancelled): nothing was sent.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const Route& route,
-                                                          const TlsIdentity& identity, Time until,
+                                                          const TlsIdentity& identity,
+                                                          Resolver& resolver, Time until,
                                                           const std::stop_token& stop);
   virtual ~Connection() = default;
 

@@ -35,7 +35,8 @@ class HttpTransport : public Transport {
       : config_(std::move(config)),
         route_(std::move(route)),
         options_(std::move(options)),
-        credentials_(config_, clock) {}
+        credentials_(config_, clock),
+        resolver_(NextHop(route_).host) {}
 
   absl::StatusOr<HttpReply> Send(const HttpRequest& request, milliseconds deadline,
                                  std::size_t max_reply_bytes, const std::stop_token& stop) override;
@@ -56,7 +57,7 @@ class HttpTransport : public Transport {
   };
 
   absl::StatusOr<Opened> Ask(const HttpRequest& request, const Terms& terms);
-  absl::StatusOr<Idle> Dial(const TlsIdentity& identity, const Terms& terms) const;
+  absl::StatusOr<Idle> Dial(const TlsIdentity& identity, const Terms& terms);
   absl::StatusOr<TlsIdentity> IdentityOf(const Credential& credential) const;
   std::vector<Header> HeadersOf(const Credential& credential) const;
   std::optional<Idle> TakeIdle(const TlsIdentity& identity);
@@ -66,6 +67,7 @@ class HttpTransport : public Transport {
   const Route route_;
   const TransportOptions options_;
   Credentials credentials_;
+  Resolver resolver_;
   std::mutex mutex_;
   std::vector<Idle> idle_;  // guarded by it; the freshest is the last
 };
@@ -108,8 +110,9 @@ void HttpTransport::PutBack(Idle line) {
   if (idle_.size() < options_.idle_connections) idle_.push_back(std::move(line));
 }
 
-absl::StatusOr<Idle> HttpTransport::Dial(const TlsIdentity& identity, const Terms& terms) const {
-  ASSIGN_OR_RETURN(auto connection, Connection::Open(route_, identity, terms.until, terms.stop));
+absl::StatusOr<Idle> HttpTransport::Dial(const TlsIdentity& identity, const Terms& terms) {
+  ASSIGN_OR_RETURN(auto connection,
+                   Connection::Open(route_, identity, resolver_, terms.until, terms.stop));
   return Idle{.connection = std::move(connection), .identity = identity, .since = {}};
 }
 

@@ -138,8 +138,9 @@ TEST_F(HttpTransport, SendsNothingWhereTheNameOfTheCertificateCannotBeExpected) 
   // For OpenSSL it would be any name.
   const Route nameless{.server = ParseUrl(server.url()).value(), .certificate_name = ""};
   const TlsIdentity identity{.authority_pem = authority_.certificate_pem()};
-  const auto opened =
-      Connection::Open(nameless, identity, std::chrono::steady_clock::now() + kEnough, {});
+  Resolver resolver("127.0.0.1");
+  const auto opened = Connection::Open(nameless, identity, resolver,
+                                       std::chrono::steady_clock::now() + kEnough, {});
   EXPECT_THAT(opened.status(),
               StatusIs(kUnavailable, HasSubstr("certificate must have: is empty")));
 }
