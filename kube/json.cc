@@ -20,6 +20,10 @@ namespace {
 using rapidjson::MemoryStream;
 using rapidjson::SizeType;
 
+// More than any object has: Kubernetes' own schemas nest a few dozen. The reader keeps a note for
+// each level.
+constexpr int kMaxDepth = 1000;
+
 // A member of an object, or an element of a list (without a name).
 struct Slice {
   std::string name;
@@ -44,12 +48,13 @@ class Slicer : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Slicer> {
   bool Default() { return Take(stream_.Tell()); }  // every scalar
 
   std::vector<Slice> slices() && { return std::move(slices_); }
+  bool too_deep() const { return depth_ > kMaxDepth; }
 
  private:
   bool Open() {
     if (depth_ == 0) from_ = stream_.Tell() + 1;
     ++depth_;
-    return true;
+    return !too_deep();  // which ends the reading
   }
   bool Close() {
     --depth_;
@@ -95,6 +100,9 @@ absl::StatusOr<std::vector<Slice>> SliceUp(std::string_view text, const std::str
   rapidjson::Reader reader;
   Slicer slicer(text, stream);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, slicer);
+  if (slicer.too_deep()) {
+    return Wrong(path, fmt::format("is nested deeper than {} levels", kMaxDepth));
+  }
   if (result.IsError()) {
     return Wrong(path, fmt::format("is no JSON: {} at byte {}",
                                    rapidjson::GetParseError_En(result.Code()), result.Offset()));

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "test/support/status.h"
 
@@ -78,13 +79,29 @@ TEST(JsonObject, RefusesWhatIsNoJson) {
   EXPECT_THAT(JsonObject::Parse("{\"a\": \"\xff\"}"), StatusIs(kInvalid, HasSubstr("is no JSON")));
 }
 
-TEST(JsonObject, FollowsAnyDepth) {
-  const int depth = 1'000'000;
-  const std::string text =
-      "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + ",\"b\":\"x\"}";
+std::string Nested(int depth) {  // the outermost is the object
+  return "{\"a\":" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + ",\"b\":\"x\"}";
+}
+
+TEST(JsonObject, FollowsAThousandLevels) {
+  const std::string text = Nested(1000);
   ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(text));
-  EXPECT_EQ(object.Raw("a").size(), std::size_t{2} * depth);
+  EXPECT_EQ(object.Raw("a").size(), 2U * 999);
   EXPECT_EQ(object.Text("b").value(), "x");
+  EXPECT_THAT(JsonObject::Parse(Nested(1001)),
+              StatusIs(kInvalid, "is nested deeper than 1000 levels"));
+}
+
+TEST(JsonObject, DoesNotTakeMemoryForEachOfEightMillionBrackets) {
+  const std::string text = "{\"a\":" + std::string(std::size_t{8} << 20, '[');
+  const auto kilobytes = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = kilobytes();
+  EXPECT_THAT(JsonObject::Parse(text), StatusIs(kInvalid, "is nested deeper than 1000 levels"));
+  EXPECT_LT(kilobytes() - before, 8 << 10);  // less than the text itself
 }
 
 TEST(JsonQuote, EscapesWhatJsonMustEscape) { EXPECT_EQ(JsonQuote("a\"b\\c\n"), R"("a\"b\\c\n")"); }
