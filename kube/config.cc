@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace kube {
 namespace {
 
-constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 std::string ValueOf(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
@@ -43,14 +44,16 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
     return absl::PermissionDeniedError(
         fmt::format("{} cannot be opened: {}", path, std::strerror(errno)));
   }
-  std::string content(kMaxBytes + 1, '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  std::string content;
+  std::array<char, 4096> piece{};  // more than most of them have
+  while (file && content.size() <= kMaxBytes) {
+    file.read(piece.data(), piece.size());
+    content.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad()) return absl::UnavailableError(fmt::format("{} cannot be read", path));
-  content.resize(static_cast<std::size_t>(file.gcount()));
   if (content.size() > kMaxBytes) {
     return absl::ResourceExhaustedError(fmt::format("{} is larger than 1 MiB", path));
   }
-  content.shrink_to_fit();
   return content;
 }
 

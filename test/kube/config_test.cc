@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "test/support/status.h"
 #include "test/support/temp_tree.h"
@@ -190,6 +191,31 @@ TEST(LoadKubeconfig, NamesTheFile) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(tree.Path("b"))));
   EXPECT_THAT(LoadKubeconfig({tree.root()}, "", Caller::kDaemon, {}),
               StatusIs(kInvalid, HasSubstr("is no file")));
+}
+
+// It is read for each request.
+TEST(ReadSmallFile, DoesNotTakeAMebibyteForATokenOfAFewBytes) {
+  test::TempTree tree;
+  tree.Put("token", "abc");
+  const auto pages_touched = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+  };
+  ASSERT_OK(ReadSmallFile(tree.Path("token")));
+  const long before = pages_touched();
+  EXPECT_EQ(ReadSmallFile(tree.Path("token")).value(), "abc");
+  EXPECT_LT(pages_touched() - before, 128);  // half a mebibyte
+}
+
+TEST(ReadSmallFile, ReadsUpToAMebibyte) {
+  test::TempTree tree;
+  const std::string most(std::size_t{1} << 20, 'x');
+  tree.Put("most", most).Put("more", most + "x").Put("none", "");
+  EXPECT_EQ(ReadSmallFile(tree.Path("most")).value(), most);
+  EXPECT_EQ(ReadSmallFile(tree.Path("none")).value(), "");
+  EXPECT_THAT(ReadSmallFile(tree.Path("more")), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                         HasSubstr("more is larger than 1 MiB")));
 }
 
 TEST(KubeconfigFiles, AreTheVariablesOrTheHomesOne) {
