@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kube/api_error.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/watch.h"
@@ -94,8 +95,7 @@ class Followed {
   }
 
   void Lost(const kube::WatchEvent& event) {
-    const bool refused = event.code == absl::StatusCode::kPermissionDenied ||
-                         event.code == absl::StatusCode::kUnimplemented;
+    const bool refused = kube::IsRefusal(event.code);
     LogLost(rules_.name, event, refused);
     if (refused) Set(absl::Status(event.code, event.reason));
   }

@@ -148,6 +148,10 @@ absl::Status ToStatus(const ApiError& error, const std::string& tried) {
   return status;
 }
 
+bool IsRefusal(absl::StatusCode code) {
+  return code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kUnimplemented;
+}
+
 bool IsPassing(const ApiError& error) {
   static constexpr std::array<int, 6> kPassing = {429, 500, 502, 503, 504, 408};
   if (error.code == 409) {

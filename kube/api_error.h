@@ -49,6 +49,10 @@ std::optional<ApiError> ParseStatus(std::string_view json);
 // base::RetryAfter says when to try again, if the server has said it.
 absl::Status ToStatus(const ApiError& error, const std::string& tried);
 
+// Whether a failure of this code stays until somebody changes something: a permission that is
+// missing, a kind that is not served.
+bool IsRefusal(absl::StatusCode code);
+
 // Whether the server may answer otherwise in a moment; a 409 only where no other manager's field
 // is in the way.
 bool IsPassing(const ApiError& error);

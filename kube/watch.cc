@@ -109,8 +109,7 @@ bool Watcher::TryOlderVersion() {
 
 milliseconds Watcher::PauseAfter(const absl::Status& step) {
   const milliseconds pause = std::exchange(retry_after_, std::nullopt).value_or(backoff_.Next());
-  const bool refused = absl::IsPermissionDenied(step) || absl::IsUnimplemented(step);
-  return refused ? options_.refused_pause.value_or(pause) : pause;
+  return IsRefusal(step.code()) ? options_.refused_pause.value_or(pause) : pause;
 }
 
 absl::Status Watcher::Begin(const std::stop_token& stop) {

@@ -137,5 +137,17 @@ TEST(IsPassing, IsAConflictOfTwoWritesButNotOfTwoManagers) {
   EXPECT_FALSE(IsPassing({.code = 409, .reason = "AlreadyExists"}));
 }
 
+TEST(IsRefusal, IsWhatSomebodyHasToChangeFirst) {
+  const auto is_refusal = [](const ApiError& error) {
+    return IsRefusal(ToStatus(error, "watch pods").code());
+  };
+  EXPECT_TRUE(is_refusal({.code = 403, .reason = "Forbidden"}));
+  EXPECT_TRUE(is_refusal({.code = 404}));                    // a kind that is not served
+  EXPECT_FALSE(is_refusal({.code = 404, .name = "gpu-7"}));  // an object that is not there
+  EXPECT_FALSE(is_refusal({.code = 401}));                   // tokens rotate
+  EXPECT_FALSE(is_refusal({.code = 410}));
+  EXPECT_FALSE(is_refusal({.code = 503}));
+}
+
 }  // namespace
 }  // namespace kube
