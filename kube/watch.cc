@@ -22,6 +22,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// A stream that lasts less is not taken up again at once, so that a server that ends each is not
+// asked without end.
+constexpr std::chrono::seconds kBrief{5};
+
 bool IsOneOf(int code, std::initializer_list<int> codes) {
   return std::ranges::find(codes, code) != codes.end();
 }
@@ -50,6 +54,7 @@ class Watcher {
   absl::StatusOr<std::optional<ApiError>> Stream(const std::string& query,
                                                  const std::function<void()>& opened,
                                                  const std::stop_token& stop);
+  absl::Status Ended(base::Instant began) const;
   absl::Status Take(std::string_view text);
   absl::Status Refused(const ApiError& error);
 
@@ -78,21 +83,19 @@ class Watcher {
   bool listing_ = false;          // the first part of a streaming list
   std::set<Key> listed_;          // by it
   std::optional<ApiError> told_;  // the error event of this stream
-  bool heard_ = false;            // a line of this stream
   std::string lost_;              // why it is not up to date; "" if it is
 };
 
 void Watcher::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    heard_ = false;
     const base::Instant begin = client_.clock().Steady();
     const absl::Status step = resource_version_.empty() ? Begin(stop) : Follow(stop);
     if (stop.stop_requested()) return;
     // One that listed and lost its place at once, again and again, has not recovered.
     if (client_.clock().Steady() - begin >= options_.longest_pause) backoff_.Reset();
-    if (step.ok() && heard_) continue;
+    if (step.ok()) continue;
     if (absl::IsUnimplemented(step) && TryOlderVersion()) continue;
-    if (!step.ok()) Lost(step);
+    Lost(step);
     client_.clock().Wait(PauseAfter(step), stop);
   }
 }
@@ -129,7 +132,6 @@ absl::Status Watcher::BeginByList(const std::stop_token& stop) {
     }
   } while (!page.continue_token.empty());
   resource_version_ = std::move(page.list.resource_version);
-  heard_ = true;
   FinishListing();
   return absl::OkStatus();
 }
@@ -142,6 +144,7 @@ bool Watcher::RefusesStreamingLists(const absl::StatusOr<std::optional<ApiError>
 }
 
 absl::Status Watcher::BeginByStream(const std::stop_token& stop) {
+  const base::Instant began = client_.clock().Steady();
   listing_ = true;
   listed_.clear();
   const auto end = Stream(
@@ -156,15 +159,23 @@ absl::Status Watcher::BeginByStream(const std::stop_token& stop) {
   RETURN_IF_ERROR(end.status());
   if (*end) return Refused(**end);
   if (!complete) return absl::UnknownError(Tried() + ": the list ended before it was complete");
-  return absl::OkStatus();
+  return Ended(began);
 }
 
 absl::Status Watcher::Follow(const std::stop_token& stop) {
+  const base::Instant began = client_.clock().Steady();
   const auto end = Stream(
       fmt::format("watch=1&resourceVersion={}&{}", UrlEscape(resource_version_), Renewal()),
       [this] { Synced(); }, stop);
   RETURN_IF_ERROR(end.status());
-  return *end ? Refused(**end) : absl::OkStatus();
+  return *end ? Refused(**end) : Ended(began);
+}
+
+// By the server, in order.
+absl::Status Watcher::Ended(base::Instant began) const {
+  if (client_.clock().Steady() - began >= kBrief) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("{}: the server ended it within {} s", Tried(), kBrief.count()));
 }
 
 absl::StatusOr<std::optional<ApiError>> Watcher::Stream(const std::string& query,
@@ -196,7 +207,6 @@ absl::Status Watcher::Take(std::string_view text) {
         ParseStatus(line->object.json).value_or(ApiError{.message = "an error without a Status"});
     return Refused(*told_);
   }
-  heard_ = true;
   std::string version = line->object.resource_version;
   if (line->type == WatchLine::Type::kDeleted) {
     Remove(line->object);

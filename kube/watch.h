@@ -53,7 +53,9 @@ struct WatchOptions {
 // It begins with a streaming list where the server has them (Kubernetes 1.32, or 1.27 behind a
 // gate), else with a list. A stream that ended is resumed where it was; where the server has
 // forgotten that place (410, as a reply or as an event), or what it sent makes no sense, all is
-// listed again. It never gives up: what stays wrong is tried again with growing pauses.
+// listed again. It never gives up: what stays wrong is tried again with growing pauses, also a
+// stream that the server ends in order less than 5 s after it was asked for: that is a loss,
+// whatever came by it. After a stream that lasted longer there is no pause.
 class Watch {
  public:
   // Called on the watch's thread, with no lock held; what it does delays what follows. It must not

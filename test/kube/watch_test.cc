@@ -100,8 +100,10 @@ class WatchTest : public testing::Test {
     return options;
   }
   std::unique_ptr<Watch> Start(WatchOptions options = Options()) {
-    return std::make_unique<Watch>(client_, std::move(options),
-                                   [this](const WatchEvent& event) { log_(event); });
+    return std::make_unique<Watch>(client_, std::move(options), [this](const WatchEvent& event) {
+      clock_.Advance(each_event_takes_);
+      log_(event);
+    });
   }
   // The parameters of the request of that number, from 1.
   std::string Query(std::size_t number) {
@@ -113,6 +115,7 @@ class WatchTest : public testing::Test {
   Log log_;
   test::ScriptedServer server_;
   test::FakeClock clock_;
+  milliseconds each_event_takes_{0};
   std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
   std::atomic<int> lost_ = 0;
   Client client_{
@@ -145,6 +148,7 @@ TEST_F(WatchTest, WatchesTheMetadataAlone) {
 }
 
 TEST_F(WatchTest, ResumesWhereAStreamEndedInOrder) {
+  each_event_takes_ = std::chrono::seconds(5);
   server_.Then(Chunked({Added("a", "1"), InitialEndLine("5"), BookmarkLine("9")}))
       .Then(Chunked({Added("b", "10")}))
       .Then(Chunked({EventLine("DELETED", Pod("a", "11"))}, kHang));
@@ -185,6 +189,7 @@ TEST_F(WatchTest, ListsAgainWhenThePlaceIsForgottenAndSaysWhatChangedMeanwhile) 
 }
 
 TEST_F(WatchTest, ListsAgainAfterA410ByHttp) {
+  each_event_takes_ = std::chrono::seconds(5);
   server_.Then(Chunked({InitialEndLine("5")}))
       .Then(StatusReply(410, "Expired", "too old"))
       .Then(Chunked({InitialEndLine("9")}, kHang));
@@ -262,7 +267,7 @@ TEST_F(WatchTest, ListsAgainAfterALineThatIsTooLong) {
 TEST_F(WatchTest, FindsAHalfOpenConnection) {
   WatchOptions options = Options();
   options.silence = milliseconds(200);
-  server_.Then(Chunked({InitialEndLine("5")}, kHang)).Then(Chunked({Added("a", "6")}));
+  server_.Then(Chunked({InitialEndLine("5")}, kHang)).Then(Chunked({Added("a", "6")}, kHang));
   const auto watch = Start(options);
   EXPECT_THAT(log_.Await(4),
               ElementsAre("synced", HasSubstr("no answer in time"), "synced", "+a@6"));
@@ -292,6 +297,20 @@ TEST_F(WatchTest, ListsEverMoreSeldomWhereThePlaceIsForgottenEachTime) {
   server_.Then(List(Pod("a", "1"), "5")).Then(Chunked({Added("b", "6")}, kHang));
   const auto watch = Start();
   log_.Await(9);
+  EXPECT_THAT(clock_.pauses(),
+              ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
+}
+
+TEST_F(WatchTest, DoesNotAskWithoutEndWhereTheServerEndsEachStreamAfterALine) {
+  server_.Then(Chunked({InitialEndLine("5")}))
+      .Then(Chunked({Added("a", "6")}))
+      .Then(Chunked({BookmarkLine("7")}))
+      .Then(Chunked({Added("b", "8")}, kHang));
+  const auto watch = Start();
+  const auto brief = HasSubstr("the server ended it within 5 s");
+  EXPECT_THAT(log_.Await(9), ElementsAre("synced", brief, "synced", "+a@6", brief, "synced", brief,
+                                         "synced", "+b@8"));
+  EXPECT_THAT(Query(4), StartsWith("watch=1&resourceVersion=7&"));
   EXPECT_THAT(clock_.pauses(),
               ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
 }
@@ -344,6 +363,7 @@ TEST_F(WatchTest, TriesOlderVersionsOfAKindThatIsNotServed) {
 }
 
 TEST_F(WatchTest, WaitsAsLongAsABusyServerAsksAndKeepsItsPlace) {
+  each_event_takes_ = std::chrono::seconds(5);
   server_.Then(Chunked({InitialEndLine("5")}))
       .Then(StatusReply(429, "TooManyRequests", "busy", "{}", "Retry-After: 2\r\n"))
       .Then(Chunked({Added("a", "6")}, kHang));
