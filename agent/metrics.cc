@@ -49,6 +49,26 @@ const char* CauseOf(const absl::Status& status) {
   }
 }
 
+// Why a watch of the API server is not up to date (kube/api_error.h, kube/transport.h).
+const char* CauseOfLoss(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOutOfRange:
+      return "expired";
+    case absl::StatusCode::kPermissionDenied:
+      return "forbidden";
+    case absl::StatusCode::kUnimplemented:
+      return "not_served";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "silent";
+    case absl::StatusCode::kUnknown:
+      return "cut";
+    case absl::StatusCode::kUnavailable:
+      return "unavailable";
+    default:
+      return "failed";
+  }
+}
+
 MetricFamily Gauges(std::string name, std::string help) {
   MetricFamily family;
   family.name = std::move(name);
@@ -146,7 +166,7 @@ class Metrics::Families {
   prometheus::Family<prometheus::Counter>& lost_watches =
       prometheus::BuildCounter()
           .Name("plumbline_watches_lost_total")
-          .Help("How often a watch of the API server ended before its time, by object.")
+          .Help("How often a watch of the API server ended before its time, by object and cause.")
           .Register(registry);
   prometheus::Family<prometheus::Counter>& writes =
       prometheus::BuildCounter()
@@ -202,8 +222,9 @@ void Metrics::Asked(const absl::Status& answer, double seconds) {
 
 void Metrics::LostHints() { families_->lost_hints.Increment(); }
 
-void Metrics::LostWatch(std::string_view objects) {
-  families_->lost_watches.Add({{"object", std::string(objects)}}).Increment();
+void Metrics::LostWatch(std::string_view objects, absl::StatusCode cause) {
+  families_->lost_watches.Add({{"object", std::string(objects)}, {"cause", CauseOfLoss(cause)}})
+      .Increment();
 }
 
 void Metrics::Observed(std::shared_ptr<const Observation> observation) {

@@ -23,8 +23,8 @@ class Metrics {
   void Asked(const absl::Status& answer, double seconds);
   // More changed at once than the kernel keeps hints of.
   void LostHints();
-  // A watch of these objects ("nodes") is not up to date.
-  void LostWatch(std::string_view objects);
+  // A watch of these objects ("nodes") is not up to date; the code is that of kube::WatchEvent.
+  void LostWatch(std::string_view objects, absl::StatusCode cause);
   // A good observation, and when the kubelet gave it. What it says is read when somebody asks.
   void Observed(std::shared_ptr<const placement::Observation> observation);
   void GoodAt(base::Time time);

@@ -217,8 +217,8 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                    ServeIfAsked(options.publish, metrics, health, clock));
 
   kube::ClientOptions for_publishing = ApiPublisher::ForClient();
-  for_publishing.watch_lost = [&metrics](const kube::Resource& resource) {
-    metrics.LostWatch(resource.plural);
+  for_publishing.watch_lost = [&metrics](const kube::Resource& resource, absl::StatusCode cause) {
+    metrics.LostWatch(resource.plural, cause);
   };
   kube::Client publishing(*transport, clock, for_publishing);
   kube::Client client(*transport, clock, {.watch_lost = for_publishing.watch_lost});

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "kube/api_error.h"
@@ -25,8 +26,9 @@ struct ClientOptions {
   std::size_t max_object_bytes = std::size_t{8} << 20;    // of a reply that is one object
   std::size_t max_list_bytes = std::size_t{64} << 20;  // of a page, and of a list's pages together
   int page_size = 500;                                 // objects asked for at once
-  // Told of each loss of a watch, on that watch's thread: for whoever counts them.
-  std::function<void(const Resource&)> watch_lost = nullptr;
+  // For whoever counts losses of watches: told of each cause (as the code of WatchEvent::kLost)
+  // once until that watch is up to date again, on its thread.
+  std::function<void(const Resource&, absl::StatusCode)> watch_lost = nullptr;
 };
 
 struct ApplyOptions {
@@ -86,8 +88,8 @@ class Client {
 
   base::Clock& clock() const { return clock_; }
   const Random& random() const { return random_; }
-  void WatchLost(const Resource& resource) const {
-    if (options_.watch_lost) options_.watch_lost(resource);
+  void WatchLost(const Resource& resource, absl::StatusCode cause) const {
+    if (options_.watch_lost) options_.watch_lost(resource, cause);
   }
 
  private:

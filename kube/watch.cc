@@ -63,6 +63,7 @@ class Watcher {
   void Put(Object object);
   void Remove(const Object& object);
   void FinishListing();
+  void TakenUp();
   void Synced();
   void Lost(const absl::Status& status);
 
@@ -77,13 +78,14 @@ class Watcher {
   Backoff backoff_;
   std::optional<milliseconds> retry_after_;
 
-  std::map<Key, Object> known_;   // what the handler knows, without the text
-  std::string resource_version_;  // to go on from; "" if all must be listed
-  bool streams_lists_ = true;     // until the server says that it does not
-  bool listing_ = false;          // the first part of a streaming list
-  std::set<Key> listed_;          // by it
-  std::optional<ApiError> told_;  // the error event of this stream
-  std::string lost_;              // why it is not up to date; "" if it is
+  std::map<Key, Object> known_;        // what the handler knows, without the text
+  std::string resource_version_;       // to go on from; "" if all must be listed
+  bool streams_lists_ = true;          // until the server says that it does not
+  bool listing_ = false;               // the first part of a streaming list
+  std::set<Key> listed_;               // by it
+  std::optional<ApiError> told_;       // the error event of this stream
+  std::string lost_;                   // why it is not up to date; "" if it is
+  std::set<absl::StatusCode> causes_;  // counted since it was
 };
 
 void Watcher::Run(const std::stop_token& stop) {
@@ -166,7 +168,7 @@ absl::Status Watcher::Follow(const std::stop_token& stop) {
   const base::Instant began = client_.clock().Steady();
   const auto end = Stream(
       fmt::format("watch=1&resourceVersion={}&{}", UrlEscape(resource_version_), Renewal()),
-      [this] { Synced(); }, stop);
+      [this] { TakenUp(); }, stop);
   RETURN_IF_ERROR(end.status());
   return *end ? Refused(**end) : Ended(began);
 }
@@ -263,18 +265,22 @@ void Watcher::FinishListing() {
   }
   for (const Object& object : gone) Remove(object);
   listed_.clear();
-  lost_.clear();
-  handle_({.kind = WatchEvent::Kind::kSynced});
+  Synced();
+}
+
+// What the server has left out meanwhile comes now.
+void Watcher::TakenUp() {
+  if (!lost_.empty()) Synced();
 }
 
 void Watcher::Synced() {
-  if (lost_.empty()) return;
   lost_.clear();
+  causes_.clear();
   handle_({.kind = WatchEvent::Kind::kSynced});
 }
 
 void Watcher::Lost(const absl::Status& status) {
-  client_.WatchLost(selection_.resource);
+  if (causes_.insert(status.code()).second) client_.WatchLost(selection_.resource, status.code());
   std::string reason(status.message());
   if (reason == lost_) return;
   lost_ = std::move(reason);

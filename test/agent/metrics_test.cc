@@ -18,7 +18,7 @@ TEST(Metrics, CountWhatWasAskedAndPublished) {
   metrics.Published(absl::UnavailableError("no route to host"), 1);
   metrics.Wrote("nodeplacement", "unchanged");
   metrics.LostHints();
-  metrics.LostWatch("nodes");
+  metrics.LostWatch("nodes", absl::StatusCode::kOutOfRange);
   metrics.GoodAt(base::Time(std::chrono::milliseconds(1'500)));
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("plumbline_observation_duration_seconds_count 2\n"));
@@ -27,7 +27,8 @@ TEST(Metrics, CountWhatWasAskedAndPublished) {
   EXPECT_THAT(
       text, HasSubstr("plumbline_writes_total{object=\"nodeplacement\",result=\"unchanged\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_hints_lost_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("plumbline_watches_lost_total{object=\"nodes\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("plumbline_watches_lost_total{cause=\"expired\",object=\"nodes\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_last_good_observation_timestamp_seconds 1.5\n"));
   EXPECT_THAT(text, HasSubstr("plumbline_build_info{version=\""));
 }

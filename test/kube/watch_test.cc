@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
@@ -32,6 +31,7 @@ using testing::StartsWith;
 
 constexpr auto kHang = Answer::Then::kHang;
 constexpr auto kClose = Answer::Then::kClose;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 
 const Selection kPods = {{"", "v1", "pods"}, "", "spec.nodeName=gpu-7"};
 
@@ -59,6 +59,14 @@ class Log {
     const std::lock_guard lock(mutex_);
     words_.push_back(Word(event));
     changed_.notify_all();
+  }
+  void Count(absl::StatusCode cause) {
+    const std::lock_guard lock(mutex_);
+    counted_.push_back(cause);
+  }
+  std::vector<absl::StatusCode> counted() {
+    const std::lock_guard lock(mutex_);
+    return counted_;
   }
   // The words once there are so many; fewer after 20 s.
   std::vector<std::string> Await(std::size_t count) {
@@ -89,6 +97,7 @@ class Log {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> words_;
+  std::vector<absl::StatusCode> counted_;  // what the client was told of lost watches
 };
 
 class WatchTest : public testing::Test {
@@ -117,11 +126,10 @@ class WatchTest : public testing::Test {
   test::FakeClock clock_;
   milliseconds each_event_takes_{0};
   std::unique_ptr<Transport> transport_ = MakeTransport({.server = server_.url()}, clock_).value();
-  std::atomic<int> lost_ = 0;
   Client client_{
       *transport_,
       clock_,
-      {.watch_lost = [this](const Resource& of) { lost_ += of.plural == "pods" ? 1 : 0; }},
+      {.watch_lost = [this](const Resource&, absl::StatusCode cause) { log_.Count(cause); }},
       [] { return 0.0; }};
 };
 
@@ -286,7 +294,25 @@ TEST_F(WatchTest, SaysALossOnceAndTriesAgainWithPausesThatGrow) {
                           HasSubstr("missing permission: watch pods"), "synced"));
   EXPECT_THAT(clock_.pauses(),
               ElementsAre(milliseconds(250), milliseconds(500), milliseconds(1'000)));
-  EXPECT_EQ(lost_, 3);  // each of them counts
+  EXPECT_THAT(log_.counted(), ElementsAre(kUnavailable, absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(WatchTest, CountsAPlaceThatIsForgottenOnceAlsoIfTheListThatFollowsIsForgottenToo) {
+  server_.Then(StatusReply(422, "Invalid", "sendInitialEvents: Forbidden"))
+      .Then(List(Pod("a", "1"), "5"))
+      .Then(StatusReply(410, "Expired", "too old"))  // the watch
+      .Then(List(Pod("a", "1"), "9", "next"))
+      .Then(StatusReply(410, "Expired", "too old"))  // the list's second page
+      .Then(List(Pod("a", "1"), "10"))
+      .Then(StatusReply(410, "Expired", "too old"))  // another loss
+      .Then(List(Pod("a", "1"), "11"))
+      .Then(Chunked({}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(7),
+              ElementsAre("+a@1", "synced", StartsWith("lost: watch"), StartsWith("lost: list"),
+                          "synced", StartsWith("lost: watch"), "synced"));
+  EXPECT_THAT(log_.counted(),
+              ElementsAre(absl::StatusCode::kOutOfRange, absl::StatusCode::kOutOfRange));
 }
 
 TEST_F(WatchTest, ListsEverMoreSeldomWhereThePlaceIsForgottenEachTime) {

@@ -51,7 +51,8 @@ def grows(metric: str, **labels: str) -> Shows:
 
 publishing_fails = grows("plumbline_publish_failures_total")
 kubelet_is_silent = grows("plumbline_podresources_errors_total")
-watches_are_lost = grows("plumbline_watches_lost_total")
+watches_are_expired = grows("plumbline_watches_lost_total", cause="expired")
+watches_are_cut = grows("plumbline_watches_lost_total", cause="cut")
 hints_are_lost = grows("plumbline_hints_lost_total")
 
 
@@ -255,10 +256,10 @@ OF_THE_API_SERVER = [
             faulty_api.LOST_REPLY,
         )
     ),
-    Trouble("410", watches_met_with(faulty_api.EXPIRED), watches_are_lost),
-    Trouble("410 event", watches_met_with(faulty_api.EXPIRED_EVENT), watches_are_lost),
-    Trouble("410 later", to_streams(FaultyApi.expire_streams), watches_are_lost),
-    Trouble("cut stream", to_streams(FaultyApi.cut_streams), watches_are_lost),
+    Trouble("410", watches_met_with(faulty_api.EXPIRED), watches_are_expired),
+    Trouble("410 event", watches_met_with(faulty_api.EXPIRED_EVENT), watches_are_expired),
+    Trouble("410 later", to_streams(FaultyApi.expire_streams), watches_are_expired),
+    Trouble("cut stream", to_streams(FaultyApi.cut_streams), watches_are_cut),
     Trouble("idle connections closed", once(FaultyApi.close_idle)),
     Trouble("half-open connections", once(FaultyApi.lose_connections), publishing_fails),
     Trouble("no API server", api_server_down, publishing_fails),
