@@ -32,8 +32,9 @@ struct WatchEvent {
 
 struct WatchOptions {
   Selection selection = {};
-  // Nothing for so long, and the stream counts as dead. API servers send a bookmark each minute.
-  std::chrono::milliseconds silence{150'000};
+  // Nothing for so long, and the stream is taken up anew. API servers send a bookmark each minute,
+  // and remember what happened for 15 s more: whoever waits longer may have to list again.
+  std::chrono::milliseconds silence{75'000};
   std::chrono::seconds renewal{300};  // the server ends a stream after this long to twice as long
   std::chrono::milliseconds first_pause{500};
   std::chrono::milliseconds longest_pause{30'000};

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <thread>
 #include <utility>
@@ -422,6 +425,34 @@ TEST_F(HttpTransport, FindsAStreamThatFellSilent) {
                            {});
   EXPECT_EQ(end.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(body, "one");
+}
+
+// What the kernel was told of the connection to that port.
+int TcpOption(int port, int option) {
+  for (int socket = 0; socket < 1024; ++socket) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    int value = -1;
+    size = sizeof value;
+    if (ntohs(peer.sin_port) != port) continue;
+    getsockopt(socket, IPPROTO_TCP, option, &value, &size);
+    return value;
+  }
+  return -1;
+}
+
+TEST_F(HttpTransport, FindsAPeerThatWentWithoutAWordWithin30Seconds) {
+  ScriptedServer server;
+  server.Then(Reply(200, ""));
+  const auto transport = To({.server = server.url()});
+  ASSERT_OK(Get(*transport));  // which leaves the connection open
+  const int idle = TcpOption(server.port(), TCP_KEEPIDLE);
+  const int interval = TcpOption(server.port(), TCP_KEEPINTVL);
+  EXPECT_THAT(idle, testing::AllOf(testing::Ge(10), testing::Le(20)));  // s
+  EXPECT_LE(idle + interval * TcpOption(server.port(), TCP_KEEPCNT), 25);
+  // It ends at the first probe after it, or is for bytes of ours.
+  EXPECT_LE(TcpOption(server.port(), TCP_USER_TIMEOUT), 25'000 /* ms */);
 }
 
 TEST_F(HttpTransport, EndsAStreamWithWhatItsReceiverSays) {
