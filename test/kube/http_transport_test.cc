@@ -339,6 +339,34 @@ TEST_F(HttpTransport, ReadsNoMoreThanItMay) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("a head of over 64 KiB")));
 }
 
+TEST_F(HttpTransport, EndsWhatAServerSendsWithoutEnd) {
+  const std::string much(100'000, 'x');
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string headers = "HTTP/1.1 200 OK\r\n";
+  std::string trailers = chunked + "0\r\n";
+  for (int i = 0; i < 10'000; ++i) {
+    headers += "H" + std::to_string(i) + ": x\r\n";
+    trailers += "T" + std::to_string(i) + ": x\r\n";
+  }
+  for (const std::string& endless : {"HTTP/1.1 200 " + much, headers, chunked + "1;" + much,
+                                     chunked + "1;a=\"" + much, trailers}) {
+    ScriptedServer server;
+    server.Then({{endless}, Answer::Then::kHang});
+    EXPECT_THAT(Get(*To({.server = server.url()})),
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("over 64 KiB")))
+        << endless.substr(0, 80);
+  }
+}
+
+TEST_F(HttpTransport, TakesNoFloodOfInformationalReplies) {
+  std::string flood;
+  for (int i = 0; i < 10'000; ++i) flood += "HTTP/1.1 103 Early Hints\r\n\r\n";
+  ScriptedServer server;
+  server.Then({{flood}, Answer::Then::kHang});
+  EXPECT_THAT(Get(*To({.server = server.url()})),
+              StatusIs(absl::StatusCode::kUnknown, HasSubstr("HTTP 103 is no reply")));
+}
+
 TEST_F(HttpTransport, TakesChunksHoweverTheyAreCut) {
   ScriptedServer server;
   server.Then({{"HTTP/1.1 200 OK\r\nTransfer-", "Encoding: chunked\r\n", "\r\n3", "\r", "\nab",

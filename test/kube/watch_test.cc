@@ -220,6 +220,35 @@ TEST_F(WatchTest, ListsAndWatchesWhereAnOldServerRefusesAStreamingList) {
   EXPECT_THAT(Query(4), StartsWith("limit=500"));
 }
 
+// Kubernetes 1.19 to 1.26 know no sendInitialEvents and pass over it, but refuse what comes with
+// it.
+TEST_F(WatchTest, GoesOnFromTheListsPlaceWhereAnOldServerListsInPages) {
+  each_event_takes_ = std::chrono::seconds(5);
+  server_
+      .Then(StatusReply(422, "Invalid",
+                        "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for "
+                        "watch"))
+      .Then(List(Pod("a", "1") + "," + Pod("b", "2"), "5", "next"))
+      .Then(List(Pod("c", "3"), "5"))
+      .Then(Chunked({EventLine("DELETED", Pod("a", "6")), EventLine("MODIFIED", Pod("c", "7")),
+                     BookmarkLine("9")}))
+      .Then(StatusReply(410, "Expired", "too old"))
+      .Then(List(Pod("c", "7"), "12", "next"))
+      .Then(List(Pod("d", "11"), "12"))
+      .Then(Chunked({Added("e", "13")}, kHang));
+  const auto watch = Start();
+  EXPECT_THAT(log_.Await(11), ElementsAre("+a@1", "+b@2", "+c@3", "synced", "-a@6", "~c@7",
+                                          HasSubstr("410"), "+d@11", "-b@2", "synced", "+e@13"));
+  EXPECT_THAT(Query(1), HasSubstr("sendInitialEvents"));
+  EXPECT_EQ(Query(2), "limit=500");  // of no version: the newest
+  EXPECT_EQ(Query(3), "limit=500&continue=next");
+  EXPECT_EQ(Query(4), "watch=1&resourceVersion=5&allowWatchBookmarks=true&timeoutSeconds=300");
+  EXPECT_THAT(Query(5), StartsWith("watch=1&resourceVersion=9&"));
+  EXPECT_EQ(Query(6), "limit=500");  // a streaming list is not tried again
+  EXPECT_THAT(Query(8), StartsWith("watch=1&resourceVersion=12&"));
+  EXPECT_THAT(clock_.pauses(), ElementsAre(milliseconds(250)));  // after the 410 alone
+}
+
 TEST_F(WatchTest, HandsAPageOfAListOnBeforeItAsksForTheNext) {
   server_.Then(StatusReply(422, "Invalid", "sendInitialEvents: Forbidden"))
       .Then(List(Pod("a", "1"), "5", "next"))
