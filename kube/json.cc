@@ -23,6 +23,8 @@ using rapidjson::SizeType;
 // More than any object has: Kubernetes' own schemas nest a few dozen. The reader keeps a note for
 // each level.
 constexpr int kMaxDepth = 1000;
+// More than a page of a list, or any object, has: each costs some words, and {} only three bytes.
+constexpr std::size_t kMaxMembers = 100'000;
 
 // A member of an object, or an element of a list (without a name).
 struct Slice {
@@ -49,6 +51,7 @@ class Slicer : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Slicer> {
 
   std::vector<Slice> slices() && { return std::move(slices_); }
   bool too_deep() const { return depth_ > kMaxDepth; }
+  bool too_many() const { return slices_.size() > kMaxMembers; }
 
  private:
   bool Open() {
@@ -66,7 +69,7 @@ class Slicer : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Slicer> {
     const std::size_t begin = text_.find_first_not_of(" \t\r\n:,", from_);
     slices_.push_back({.name = name_, .value = text_.substr(begin, end - begin)});
     from_ = end;
-    return true;
+    return !too_many();
   }
 
   const std::string_view text_;
@@ -102,6 +105,9 @@ absl::StatusOr<std::vector<Slice>> SliceUp(std::string_view text, const std::str
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, slicer);
   if (slicer.too_deep()) {
     return Wrong(path, fmt::format("is nested deeper than {} levels", kMaxDepth));
+  }
+  if (slicer.too_many()) {
+    return Wrong(path, fmt::format("has more than {} members", kMaxMembers));
   }
   if (result.IsError()) {
     return Wrong(path, fmt::format("is no JSON: {} at byte {}",
@@ -209,14 +215,23 @@ absl::StatusOr<std::vector<std::string_view>> JsonObject::Elements(const std::st
   return elements;
 }
 
-absl::StatusOr<std::vector<JsonObject>> JsonObject::Objects(const std::string& name) const {
+absl::Status JsonObject::EachObject(
+    const std::string& name, const std::function<absl::Status(const JsonObject&)>& take) const {
   ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Elements(name));
-  std::vector<JsonObject> objects;
-  objects.reserve(elements.size());
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    ASSIGN_OR_RETURN(JsonObject object, ParseAt(elements[i], fmt::format("{}[{}]", Path(name), i)));
-    objects.push_back(std::move(object));
+    ASSIGN_OR_RETURN(const JsonObject object,
+                     ParseAt(elements[i], fmt::format("{}[{}]", Path(name), i)));
+    RETURN_IF_ERROR(take(object));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<JsonObject>> JsonObject::Objects(const std::string& name) const {
+  std::vector<JsonObject> objects;
+  RETURN_IF_ERROR(EachObject(name, [&objects](const JsonObject& object) {
+    objects.push_back(object);
+    return absl::OkStatus();
+  }));
   return objects;
 }
 

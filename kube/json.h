@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace kube {
@@ -19,7 +21,8 @@ class JsonObject {
  public:
   JsonObject() = default;  // without members
 
-  // Checks the whole text. Nesting takes heap and no stack, and ends at 1000 levels.
+  // Checks the whole text. Nesting takes heap and no stack, and ends at 1000 levels; an object or a
+  // list may have 100,000 members.
   static absl::StatusOr<JsonObject> Parse(std::string_view text);
 
   bool Has(const std::string& name) const { return members_.contains(name); }
@@ -33,6 +36,9 @@ class JsonObject {
   absl::StatusOr<std::vector<std::int64_t>> Numbers(const std::string& name) const;
   absl::StatusOr<JsonObject> Object(const std::string& name) const;  // without members if absent
   absl::StatusOr<std::vector<JsonObject>> Objects(const std::string& name) const;
+  // The same one after the other, until the first error: of a long list only one is held.
+  absl::Status EachObject(const std::string& name,
+                          const std::function<absl::Status(const JsonObject&)>& take) const;
   absl::StatusOr<std::vector<std::string>> Texts(const std::string& name) const;
 
   // The path of a member, for messages of those who look closer.

@@ -97,12 +97,11 @@ absl::StatusOr<ListPage> ParseListPage(std::string_view json) {
   if (page.list.resource_version.empty()) {
     return absl::InvalidArgumentError("metadata.resourceVersion: is empty");
   }
-  ASSIGN_OR_RETURN(const std::vector<JsonObject> items, list.Objects("items"));
-  page.list.items.reserve(items.size());
-  for (const JsonObject& item : items) {
+  RETURN_IF_ERROR(list.EachObject("items", [&page](const JsonObject& item) -> absl::Status {
     ASSIGN_OR_RETURN(Object object, ReadObject(item));
     page.list.items.push_back(std::move(object));
-  }
+    return absl::OkStatus();
+  }));
   return page;
 }
 

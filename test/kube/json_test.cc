@@ -79,8 +79,14 @@ TEST(JsonObject, RefusesWhatIsNoJson) {
   EXPECT_THAT(JsonObject::Parse("{\"a\": \"\xff\"}"), StatusIs(kInvalid, HasSubstr("is no JSON")));
 }
 
+std::string Times(int count, const std::string& part) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += part;
+  return text;
+}
+
 std::string Nested(int depth) {  // the outermost is the object
-  return "{\"a\":" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + ",\"b\":\"x\"}";
+  return R"({"a":)" + Times(depth - 1, "[") + Times(depth - 1, "]") + R"(,"b":"x"})";
 }
 
 TEST(JsonObject, FollowsAThousandLevels) {
@@ -92,16 +98,38 @@ TEST(JsonObject, FollowsAThousandLevels) {
               StatusIs(kInvalid, "is nested deeper than 1000 levels"));
 }
 
-TEST(JsonObject, DoesNotTakeMemoryForEachOfEightMillionBrackets) {
-  const std::string text = "{\"a\":" + std::string(std::size_t{8} << 20, '[');
-  const auto kilobytes = [] {
+// How much more memory this process had at once, in KiB, than ever before.
+template <class Action>
+long TakenBy(const Action& action) {
+  const auto most = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss;
   };
-  const long before = kilobytes();
-  EXPECT_THAT(JsonObject::Parse(text), StatusIs(kInvalid, "is nested deeper than 1000 levels"));
-  EXPECT_LT(kilobytes() - before, 8 << 10);  // less than the text itself
+  const long before = most();
+  action();
+  return most() - before;
+}
+
+TEST(JsonObject, DoesNotTakeMemoryForEachOfEightMillionBrackets) {
+  const std::string text = R"({"a":)" + std::string(std::size_t{8} << 20, '[');
+  EXPECT_LT(TakenBy([&] {
+              EXPECT_THAT(JsonObject::Parse(text),
+                          StatusIs(kInvalid, "is nested deeper than 1000 levels"));
+            }),
+            8 << 10);  // less than the text itself
+}
+
+TEST(JsonObject, DoesNotTakeMemoryForEachOfAMillionEmptyMembers) {
+  const std::string text = R"({"a":[)" + Times(1 << 20, "{},") + "{}]}";
+  ASSERT_OK_AND_ASSIGN(const JsonObject object, JsonObject::Parse(text));
+  EXPECT_LT(TakenBy([&] {
+              EXPECT_THAT(object.Objects("a"),
+                          StatusIs(kInvalid, "a: has more than 100000 members"));
+            }),
+            32 << 10);  // a few times the text
+  const std::string most = R"({"a":[)" + Times(99'999, "{},") + "{}]}";
+  EXPECT_EQ(JsonObject::Parse(most)->Objects("a")->size(), 100'000U);
 }
 
 TEST(JsonQuote, EscapesWhatJsonMustEscape) { EXPECT_EQ(JsonQuote("a\"b\\c\n"), R"("a\"b\\c\n")"); }
