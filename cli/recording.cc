@@ -1,11 +1,9 @@
 #include "cli/recording.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "cli/json.h"
 #include "cli/memory_tables.h"
 #include "cli/settings.h"
+#include "cli/unpack.h"
 
 namespace cli {
 namespace {
@@ -249,14 +248,9 @@ absl::StatusOr<Recording> ParseRecording(const std::string& line) {
 
 absl::Status ForEachLine(const std::string& path,
                          const std::function<absl::Status(int, const std::string&)>& visit) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile_s*)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (file == nullptr) return absl::NotFoundError(fmt::format("cannot open {}", path));
-  std::vector<char> buffer(1 << 16);
   std::string line;
   int number = 0;
-  int count = 0;
-  while ((count = gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) {
-    std::string_view rest(buffer.data(), static_cast<std::size_t>(count));
+  const absl::Status read = ReadUnpacked(path, [&](std::string_view rest) -> absl::Status {
     for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
       line += rest.substr(0, end);
       rest.remove_prefix(end + 1);
@@ -264,15 +258,10 @@ absl::Status ForEachLine(const std::string& path,
       line.clear();
     }
     line += rest;
-    if (line.size() > kMaxLineBytes) {
-      return absl::InvalidArgumentError(fmt::format("{} line {} is too long", path, number + 1));
-    }
-  }
-  int error = Z_OK;
-  const char* message = gzerror(file.get(), &error);
-  if (error != Z_OK && error != Z_STREAM_END) {
-    return absl::InvalidArgumentError(fmt::format("cannot read {}", message));
-  }
+    if (line.size() <= kMaxLineBytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("{} line {} is too long", path, number + 1));
+  });
+  RETURN_IF_ERROR(read);
   return line.empty() ? absl::OkStatus() : visit(++number, line);
 }
 

@@ -66,7 +66,7 @@ absl::StatusOr<Recording> ParseRecording(const std::string& line);
 
 // Calls visit(line number, line) for every line of a file, plain or gzip, without its end. Stops at
 // the first error of visit. NotFound or InvalidArgument if the file cannot be read to its end, such
-// as a gzip file that was cut off.
+// as a gzip file that was cut off, or that something else follows.
 absl::Status ForEachLine(const std::string& path,
                          const std::function<absl::Status(int, const std::string&)>& visit);
 

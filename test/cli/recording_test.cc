@@ -120,9 +120,48 @@ TEST(ForEachLine, SaysWhatItCannotRead) {
   const test::TempTree folder;
   EXPECT_THAT(ForEachLine(folder.root(), ignore),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder.root())));
-  test::TempTree files;  // the head of a gzip file, and nothing behind it
-  files.Put("cut.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10));
-  EXPECT_FALSE(ForEachLine(files.Path("cut.gz"), ignore).ok());
+}
+
+// "a\nb\n" as gzip -n packs it.
+const std::string kPacked(
+    "\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\xe4\x4a\xe2\x02\0\x97\x2a\x57\x18\x04\0\0\0", 24);
+
+std::vector<std::string> Lines(const std::string& bytes) {
+  test::TempTree files;
+  files.Put("lines.gz", bytes);
+  std::vector<std::string> lines;
+  const absl::Status read =
+      ForEachLine(files.Path("lines.gz"), [&lines](int, const std::string& line) {
+        lines.push_back(line);
+        return absl::OkStatus();
+      });
+  if (!read.ok()) lines.push_back("error: " + std::string(read.message()));
+  return lines;
+}
+
+TEST(ForEachLine, UnpacksAllMembersOfAGzipFile) {
+  EXPECT_THAT(Lines(kPacked), ElementsAre("a", "b"));
+  EXPECT_THAT(Lines(kPacked + kPacked), ElementsAre("a", "b", "a", "b"));
+  EXPECT_THAT(Lines("\x1f"), ElementsAre("\x1f"));
+  EXPECT_THAT(Lines(""), ElementsAre());
+}
+
+TEST(ForEachLine, DoesNotTakeAGzipFileForWholeThatWasCutOff) {
+  for (std::size_t length = 2; length < kPacked.size(); ++length) {
+    EXPECT_THAT(Lines(kPacked.substr(0, length)).back(), HasSubstr("cut off")) << length;
+  }
+}
+
+TEST(ForEachLine, DoesNotPassOverWhatFollowsTheEndOfAGzipFile) {
+  EXPECT_THAT(Lines(kPacked + "garbage").back(), HasSubstr("no gzip follows its end"));
+  EXPECT_THAT(Lines(kPacked + "x").back(), HasSubstr("cut off"));
+  EXPECT_THAT(Lines(kPacked + std::string(512, '\0')).back(), HasSubstr("no gzip follows"));
+}
+
+TEST(ForEachLine, SaysWhatIsWrongWithAGzipFile) {
+  std::string other = kPacked;
+  other[16] ^= 1;  // of the checksum
+  EXPECT_THAT(Lines(other).back(), HasSubstr("incorrect data check"));
 }
 
 }  // namespace
