@@ -25,11 +25,10 @@ absl::Status Together(const absl::Status& one, const absl::Status& other) {
   return both;
 }
 
-std::optional<Condition> NrtPublished(const std::optional<placement::NodePlacement>& published) {
-  if (!published) return std::nullopt;
+std::optional<Condition> NrtPublished(const placement::NodePlacement& published) {
   const auto found =
-      std::ranges::find(published->conditions, NrtWriter::kCondition, &Condition::type);
-  if (found == published->conditions.end()) return std::nullopt;
+      std::ranges::find(published.conditions, NrtWriter::kCondition, &Condition::type);
+  if (found == published.conditions.end()) return std::nullopt;
   return *found;
 }
 
@@ -50,9 +49,15 @@ ApiPublisher::ApiPublisher(kube::Client& client, base::Clock& clock, Metrics& me
            .poke = options.poke,
            .stop = options.stop},
       owner_(options.node_uid),
-      nrt_(api_, options.nrt, NrtPublished(options.published)),
+      nrt_(api_, options.nrt),
       placement_(api_),
       written_(options.written) {}
+
+absl::StatusOr<std::optional<placement::NodePlacement>> ApiPublisher::Former() {
+  ASSIGN_OR_RETURN(auto former, ReadPublished(api_.client, api_.node_name, api_.stop));
+  if (former) nrt_.GoOnFrom(NrtPublished(*former));
+  return former;
+}
 
 absl::Status ApiPublisher::Publish(const Publication& publication) {
   const std::optional<std::string> node_uid = owner_.Now();

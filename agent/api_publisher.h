@@ -25,8 +25,7 @@ struct ApiPublisherOptions {
   std::function<void()> poke = [] {};
   // What was written of NodePlacement. Called on the loop's thread, which it must not delay.
   std::function<void(const Publication&)> written = [](const Publication&) {};
-  std::stop_token stop = {};                               // ends what is being asked
-  std::optional<placement::NodePlacement> published = {};  // by a former process
+  std::stop_token stop = {};  // ends what is being asked
 };
 
 // Writes both objects to the API server. What they say of each other's trouble is in conditions:
@@ -52,6 +51,7 @@ class ApiPublisher : public Publisher {
   ApiPublisher(kube::Client& client, base::Clock& clock, Metrics& metrics,
                const ApiPublisherOptions& options);
 
+  absl::StatusOr<std::optional<placement::NodePlacement>> Former() override;
   absl::Status Publish(const Publication& publication) override;
   std::vector<placement::Condition> Conditions() const override;
   Objects Stale() const override;

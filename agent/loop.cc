@@ -46,12 +46,6 @@ Loop::Loop(Reader& reader, Publisher& publisher, base::Clock& clock, Metrics& me
       options_(std::move(options)),
       pace_(options_.poll_interval) {
   pace_.Asked(clock_.Steady());  // by the reader's start
-  if (!options_.published) return;
-  revision_ = options_.published->revision;
-  if (!options_.published->observed_at) return;
-  good_ = std::make_shared<const Observation>(
-      Observation{.placement = *options_.published, .nrt = std::nullopt, .diagnostics = {}});
-  expected_ = PodsOf(*options_.published);
 }
 
 base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
@@ -61,12 +55,14 @@ base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
   if (hints.lost) metrics_.LostHints();
   if (!hints_complete) pace_.HintsAreMissing();
   const bool poll = now_ >= pace_.NextPoll();
+  if (!knows_former_ && now_ >= retry_at_) LearnFormer();
   if (!judged_) {
     hints_ = {};
     Judge();  // what the reader's start has found
   } else if ((hints_.any() || poll) && now_ >= pace_.Earliest()) {
     LookAgain();
   }
+  if (trouble_ == Trouble::kNone) metrics_.GoodAt(reader_.facts().observed_at);
   if (found_ != nullptr && publisher_.Conditions() != publisher_conditions_) Want(*found_);
   if (IsDue()) Publish();
   now_ = clock_.Steady();
@@ -74,6 +70,33 @@ base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
   base::Instant next_look = pace_.Earliest();
   if (!hints_.any()) next_look = std::max(next_look, pace_.NextPoll());
   return std::min({next_look, DueAt(), now_ + Health::kHeartbeat});
+}
+
+// What this process has seen itself meanwhile counts more. But a kubelet that is new may not have
+// listed pods that the former knew.
+void Loop::LearnFormer() {
+  const base::Instant begin = now_;
+  auto former = publisher_.Former();
+  now_ = clock_.Steady();
+  if (!former.ok()) {
+    metrics_.Published(former.status(), Seconds(begin, now_));
+    return Failed("published_unknown", former.status());
+  }
+  knows_former_ = true;
+  failures_ = 0;
+  former_ = *std::move(former);
+  if (!former_) return;
+  revision_ = former_->revision;
+  wanted_.reset();
+  if (former_->observed_at) {
+    expected_.merge(PodsOf(*former_));
+    settled_run_.reset();
+    if (good_ == nullptr) {
+      good_ = std::make_shared<const Observation>(
+          Observation{.placement = *former_, .nrt = std::nullopt, .diagnostics = {}});
+    }
+  }
+  if (judged_) Judge();
 }
 
 // Observe.
@@ -87,7 +110,6 @@ void Loop::LookAgain() {
   if (!hints.any() && trouble_ == Trouble::kNone) pace_.Polled(look.kubelet_changed);
   now_ = end;
   if (look.changed || now_ >= judge_at_ || capacity_ != options_.capacity()) Judge();
-  if (trouble_ == Trouble::kNone) metrics_.GoodAt(reader_.facts().observed_at);
 }
 
 void Loop::Judge() {
@@ -221,9 +243,7 @@ void Loop::Want(Observation observation) {
     change = Compare(*wanted_, observation);
   } else {
     change.placement = true;
-    if (options_.published) {
-      change = Compare({*options_.published, observation.nrt, {}}, observation);
-    }
+    if (former_) change = Compare({*former_, observation.nrt, {}}, observation);
     change.nrt = true;
   }
   if (!change.content() && !change.resident) return;
@@ -236,6 +256,7 @@ void Loop::Want(Observation observation) {
 // Publish.
 
 base::Instant Loop::DueAt() const {
+  if (!knows_former_) return retry_at_;
   if (wanted_ == nullptr) return base::Instant::max();
   if (published_ == nullptr || difference_.content() || publisher_.Stale().any()) return retry_at_;
   if (!difference_.resident) return base::Instant::max();
@@ -254,12 +275,7 @@ void Loop::Publish() {
                           .before = LastPublished()});
   now_ = clock_.Steady();
   metrics_.Published(status, Seconds(begin, now_));
-  if (!status.ok()) {
-    if (failures_ == 0) {
-      spdlog::warn("event=publish_failed error={}", base::OneLine(std::string(status.message())));
-    }
-    return RetryLater(status);
-  }
+  if (!status.ok()) return Failed("publish_failed", status);
   spdlog::info("event=published revision={}", wanted_->placement.revision);
   health_.Published();
   published_ = wanted_;
@@ -271,10 +287,13 @@ void Loop::Publish() {
 
 const placement::NodePlacement* Loop::LastPublished() const {
   if (published_ != nullptr) return &published_->placement;
-  return options_.published ? &*options_.published : nullptr;
+  return former_ ? &*former_ : nullptr;
 }
 
-void Loop::RetryLater(const absl::Status& failure) {
+void Loop::Failed(const char* event, const absl::Status& failure) {
+  if (failures_ == 0) {
+    spdlog::warn("event={} error={}", event, base::OneLine(std::string(failure.message())));
+  }
   milliseconds pause = kFirstRetry;
   for (int i = 0; i < failures_ && pause < kLongestRetry; ++i) pause *= 2;
   pause = std::min(pause, kLongestRetry);

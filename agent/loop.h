@@ -26,9 +26,6 @@ namespace agent {
 
 struct LoopOptions {
   std::chrono::milliseconds poll_interval{1000};
-  // What was published before this process started: pods and devices that it knows are not
-  // forgotten.
-  std::optional<placement::NodePlacement> published = std::nullopt;
   // Node.status.capacity; nullopt: not known. Asked at each look.
   std::function<std::optional<Capacity>()> capacity = [] { return std::nullopt; };
   // Evenly from [0, 1), must be given: agents that failed together shall not try again together.
@@ -47,7 +44,9 @@ struct LoopOptions {
 //   pods unlisted    after five minutes the kubelet is believed, but not while publishing fails: it
 //                    may be cut off from the API server as well, and not know its pods
 // Where there was never a good one, the first publication says so at once: it has no time and no
-// NodeResourceTopology.
+// NodeResourceTopology. What a former process published is the first good one, so that pods and
+// devices that it knew are not forgotten. Until it is known whether there is such a thing, the node
+// is observed and counted, and nothing is published.
 //
 // What differs from what was published is published at once, with a new revision if the content of
 // NodePlacement is another one. Resident memory alone is no content; it is written once a minute at
@@ -74,6 +73,7 @@ class Loop {
   enum class Trouble { kNone, kNoAnswer, kFilesChanging, kPodsUnlisted };
   using Observed = std::shared_ptr<const placement::Observation>;
 
+  void LearnFormer();
   // Observe.
   void LookAgain();
   void Judge();
@@ -89,11 +89,11 @@ class Loop {
   // Compare.
   void Want(placement::Observation observation);
   // Publish.
-  bool IsDue() const { return now_ >= DueAt(); }
+  bool IsDue() const { return knows_former_ && now_ >= DueAt(); }
   base::Instant DueAt() const;
   void Publish();
   const placement::NodePlacement* LastPublished() const;
-  void RetryLater(const absl::Status& failure);
+  void Failed(const char* event, const absl::Status& failure);
 
   Reader& reader_;
   Publisher& publisher_;
@@ -104,7 +104,9 @@ class Loop {
   Pace pace_;
   base::Instant now_;
 
-  Hints hints_;  // not followed yet
+  Hints hints_;                                     // not followed yet
+  bool knows_former_ = false;                       // what a former process published:
+  std::optional<placement::NodePlacement> former_;  // nothing, or this
   bool judged_ = false;
   base::Instant judge_at_ = base::Instant::max();  // when time alone changes the judgement
   std::optional<Capacity> capacity_;

@@ -33,8 +33,7 @@ bool HasOurs(const AppliedObject::Seen& seen) {
 
 }  // namespace
 
-NrtWriter::NrtWriter(ApiAccess& api, NrtMode mode, std::optional<placement::Condition> before)
-    : api_(api), mode_(mode), before_(std::move(before)) {
+NrtWriter::NrtWriter(ApiAccess& api, NrtMode mode) : api_(api), mode_(mode) {
   if (mode_ == NrtMode::kNever) {
     Note(Outcome::kYielded, "SwitchedOff", "--nrt=never: it is left as it is.");
   } else {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,8 +26,11 @@ class NrtWriter {
   // How long after a refusal for want of the kind it is tried again.
   static constexpr std::chrono::minutes kNotServedFor{1};
 
-  // `api` outlives it. `before`: NRTPublished, as a former process published it.
-  NrtWriter(ApiAccess& api, NrtMode mode, std::optional<placement::Condition> before);
+  // `api` outlives it.
+  NrtWriter(ApiAccess& api, NrtMode mode);
+
+  // NRTPublished, as a former process published it. To be called before the first Write.
+  void GoOnFrom(std::optional<placement::Condition> before) { before_ = std::move(before); }
 
   // `node_uid`: "" if it is not known; the owner that is there stays then. OK also if it is not to
   // be written, or the API server does not serve the kind: the condition says so.
@@ -55,7 +59,7 @@ class NrtWriter {
 
   ApiAccess& api_;
   const NrtMode mode_;
-  const std::optional<placement::Condition> before_;
+  std::optional<placement::Condition> before_;
   std::optional<AppliedObject> object_;  // none under never
   Outcome outcome_ = Outcome::kNone;
   base::Instant outcome_at_;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "placement/observation.h"
 
 namespace agent {
@@ -29,6 +31,10 @@ struct Publication {
 class Publisher {
  public:
   virtual ~Publisher() = default;
+
+  // What was published of this node by a former process; nothing if nothing was. The loop publishes
+  // nothing before it knows that: the revision is to be gone on from. Blocks as Publish does.
+  virtual absl::StatusOr<std::optional<placement::NodePlacement>> Former() { return std::nullopt; }
 
   // Blocks, at most until a deadline of its own; the loop looks at nothing meanwhile. One object's
   // failure does not keep the other from being written. After a failure it is not known what was

@@ -22,7 +22,6 @@
 #include "agent/memory.h"
 #include "agent/node_pods.h"
 #include "agent/notice.h"
-#include "agent/placement_writer.h"
 #include "agent/pod_events.h"
 #include "agent/reader.h"
 #include "agent/resource_slices.h"
@@ -33,7 +32,6 @@
 #include "base/status_macros.h"
 #include "base/terminal.h"
 #include "base/text_layout.h"
-#include "kube/backoff.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/http_transport.h"
@@ -42,7 +40,6 @@ namespace agent {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr char kDefaultNamespace[] = "plumbline-system";
@@ -81,26 +78,6 @@ absl::StatusOr<Sources> OpenHost(const Options& options) {
         "--dry-run");
   }
   return sources;
-}
-
-// Until the API server has said what is published, nothing is: its revision is to be gone on from.
-// `client` asks once, so that the agent is seen alive however long that takes.
-std::optional<placement::NodePlacement> AwaitPublished(kube::Client& client,
-                                                       const std::string& node_name,
-                                                       base::Clock& clock, Health& health,
-                                                       const std::stop_token& stop) {
-  kube::Backoff pauses(milliseconds(200), seconds(10), kube::SystemRandom());
-  std::string said;
-  for (;;) {
-    auto published = ReadPublished(client, node_name, stop);
-    if (published.ok()) return *std::move(published);
-    const std::string why(published.status().message());
-    if (std::exchange(said, why) != why) {
-      spdlog::warn("event=published_unknown error={}", base::OneLine(why));
-    }
-    health.Stepped(clock.Steady());
-    if (!clock.Wait(pauses.Next(), stop)) return std::nullopt;
-  }
 }
 
 // Which account's namespace, for the Lease.
@@ -238,7 +215,6 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
                config.server);
 
   UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
-    const auto published = AwaitPublished(publishing, node_name, clock, health, stop);
     ApiPublisher publisher(
         publishing, clock, metrics,
         {.node_name = node_name,
@@ -246,11 +222,9 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
          .node_uid = node_uid,
          .poke = poke,
          .written = [&notes](const Publication& publication) { notes.Tell(publication); },
-         .stop = stop,
-         .published = published});
+         .stop = stop});
     Loop loop(reader, publisher, clock, metrics, health,
               {.poll_interval = options.publish.poll_interval,
-               .published = published,
                .capacity = [&cluster] { return cluster.node().capacity(); },
                .random = kube::SystemRandom()});
     Run(loop, reader, *notice, stop);

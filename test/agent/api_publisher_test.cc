@@ -90,8 +90,7 @@ class ApiPublisherTest : public testing::Test {
                             .written =
                                 [this](const Publication& publication) {
                                   told_.push_back(publication.content.placement.revision);
-                                },
-                            .published = before_});
+                                }});
   }
   // What has been published once, and the API server holds it with these versions.
   void PublishFirst(NrtMode mode = NrtMode::kAuto) {
@@ -141,7 +140,6 @@ class ApiPublisherTest : public testing::Test {
   Metrics metrics_;
   std::optional<std::string> node_uid_ = "node-1";
   std::atomic<int> pokes_ = 0;
-  std::optional<placement::NodePlacement> before_;
   placement::Observation content_ = Content();
   std::vector<kube::HttpRequest> sent_;  // by the last Publish
   std::vector<std::int64_t> told_;       // revisions that were said to be written
@@ -590,9 +588,11 @@ TEST_F(ApiPublisherTest, SaysWhatIsTooMuchForOneObject) {
 // Before.
 
 TEST_F(ApiPublisherTest, SaysOfTheObjectWhatWasSaidBeforeUntilItHasWrittenIt) {
-  before_ = placement::NodePlacement();
-  before_->conditions = {{"NRTPublished", "True", "Published", ""}};
   StartOnNewNode();
+  transport_.Then(200, R"({"kind":"NodePlacement","metadata":{"name":"gpu-7"},"status":)"
+                       R"({"conditions":[{"type":"NRTPublished","status":"True",)"
+                       R"("reason":"Published"}]}})");
+  ASSERT_OK(publisher_->Former());
   EXPECT_EQ(Condition("NRTPublished"), "True Published");
   transport_.Say(kNrt, WatchLine("ADDED", {.version = "5", .managed = {kTheirs}}));
   ASSERT_OK(PublishNrt());

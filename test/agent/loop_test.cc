@@ -310,8 +310,9 @@ TEST_F(LoopTest, KeepsWhatWasPublishedBeforeItStarted) {
   Start();
   const placement::NodePlacement before = Last().placement;
   publisher_.published.clear();
+  publisher_.former = before;
   node_.StopKubelet();
-  Start({.published = before});
+  Start();
   Pass(seconds(3));
   EXPECT_EQ(Last().placement.pods, before.pods);
   EXPECT_EQ(Last().placement.observed_at, before.observed_at);
@@ -323,12 +324,54 @@ TEST_F(LoopTest, GoesOnFromTheRevisionThatWasPublished) {
   Start();
   placement::NodePlacement before = Last().placement;
   before.revision = 4182;
-  Start({.published = before});
+  publisher_.former = before;
+  Start();
   EXPECT_EQ(Last().placement.revision, 4182) << "the content is the same";
   node_.Add({.name = "llm-1", .cpus = "2,6", .gpus = {}});
   node_.WriteAll();
   Pass(seconds(1));
   EXPECT_EQ(Last().placement.revision, 4183);
+}
+
+TEST_F(LoopTest, SaidNothingOfTheKubeletWhileTheApiServerWasAwayAtItsStart) {
+  publisher_.former_answer = absl::UnavailableError("no route to host");
+  Start();
+  EXPECT_THAT(metrics_.Text(), HasSubstr("{type=\"PodResourcesReachable\",status=\"True\""));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("plumbline_pods{alignment=\"aligned\"} 1"));
+  Pass(seconds(3));
+  node_.StopKubelet();
+  Hint(kKubelet);
+  Pass(minutes(5));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("{type=\"PodResourcesReachable\",status=\"False\""));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("podresources_errors_total{cause=\"socket_missing\"}"));
+  EXPECT_NEAR(publisher_.attempts_to_ask, 19, 3) << "ever more seldom: then each 30 s";
+  EXPECT_THAT(metrics_.Text(), HasSubstr("plumbline_publish_failures_total 1"));
+  EXPECT_EQ(publisher_.attempts, 0);
+  EXPECT_TRUE(health_->IsAlive(clock_.Steady()));
+  EXPECT_FALSE(health_->IsReady());
+}
+
+TEST_F(LoopTest, GoesOnFromWhatItLearnsLateAndKeepsWhatItHasSeenItself) {
+  Start();
+  placement::NodePlacement before = Last().placement;
+  before.revision = 4182;
+  publisher_.published.clear();
+  publisher_.former = before;
+  publisher_.former_answer = absl::UnavailableError("no route to host");
+  node_.Add({.name = "llm-1", .cpus = "2,6", .gpus = {}});
+  node_.WriteAll();
+  Start();
+  Pass(seconds(10));
+  node_.StopKubelet();
+  Hint(kKubelet);
+  Pass(seconds(5));
+  publisher_.former_answer = absl::OkStatus();
+  Pass(seconds(30));
+  ASSERT_EQ(Writes(), 1U);
+  EXPECT_TRUE(publisher_.published[0].had_before);
+  EXPECT_EQ(Last().placement.revision, 4183);
+  EXPECT_THAT(PodsIn(Last()), ElementsAre("llm-0", "llm-1"));
+  EXPECT_EQ(ConditionOf(Last(), "PodResourcesReachable"), "False SocketMissing");
 }
 
 TEST_F(LoopTest, DoesNotTakeTheListOfAKubeletThatHasJustStartedForAnEmptyNode) {

@@ -17,6 +17,11 @@ class FakePublisher : public agent::Publisher {
     bool had_before = false;
   };
 
+  absl::StatusOr<std::optional<placement::NodePlacement>> Former() override {
+    ++attempts_to_ask;
+    if (!former_answer.ok()) return former_answer;
+    return former;
+  }
   absl::Status Publish(const agent::Publication& publication) override {
     ++attempts;
     if (answer) {
@@ -33,6 +38,9 @@ class FakePublisher : public agent::Publisher {
 
   std::vector<placement::Condition> conditions;
   agent::Objects stale;  // until the next success
+  std::optional<placement::NodePlacement> former;
+  absl::Status former_answer;  // not OK: what the question about it meets
+  int attempts_to_ask = 0;
   int attempts = 0;
   std::vector<Published> published;
   std::function<absl::Status()> answer;  // asked at each attempt; none: all is well
