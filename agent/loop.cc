@@ -258,7 +258,8 @@ void Loop::Want(Observation observation) {
 base::Instant Loop::DueAt() const {
   if (!knows_former_) return retry_at_;
   if (wanted_ == nullptr) return base::Instant::max();
-  if (published_ == nullptr || difference_.content() || publisher_.Stale().any()) return retry_at_;
+  if (published_ == nullptr || difference_.content() || in_doubt_.any()) return retry_at_;
+  if (publisher_.Stale().any()) return retry_at_;
   if (!difference_.resident) return base::Instant::max();
   return std::max(retry_at_, published_at_ + kResidentInterval);
 }
@@ -266,20 +267,23 @@ base::Instant Loop::DueAt() const {
 void Loop::Publish() {
   const base::Instant begin = clock_.Steady();
   const bool first = published_ == nullptr;
-  const Objects stale = publisher_.Stale();
+  Objects changed = {.nrt = first || difference_.nrt,
+                     .placement = first || difference_.placement || difference_.resident};
+  changed |= publisher_.Stale();
+  changed |= in_doubt_;
   const absl::Status status =
-      publisher_.Publish({.content = *wanted_,
-                          .changed = {.nrt = first || stale.nrt || difference_.nrt,
-                                      .placement = first || stale.placement ||
-                                                   difference_.placement || difference_.resident},
-                          .before = LastPublished()});
+      publisher_.Publish({.content = *wanted_, .changed = changed, .before = LastPublished()});
   now_ = clock_.Steady();
   metrics_.Published(status, Seconds(begin, now_));
-  if (!status.ok()) return Failed("publish_failed", status);
+  if (!status.ok()) {
+    in_doubt_ = changed;
+    return Failed("publish_failed", status);
+  }
   spdlog::info("event=published revision={}", wanted_->placement.revision);
   health_.Published();
   published_ = wanted_;
   difference_ = {};
+  in_doubt_ = {};
   published_at_ = now_;
   failures_ = 0;
   retry_at_ = base::Instant::min();

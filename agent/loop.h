@@ -125,6 +125,7 @@ class Loop {
   std::vector<placement::Condition> publisher_conditions_;
   Observed published_;
   Difference difference_;  // between the two
+  Objects in_doubt_;  // tried since then and failed: what the API server has of it is not known
   std::int64_t revision_ = 0;
   base::Instant published_at_;
   base::Instant retry_at_ = base::Instant::min();

@@ -14,6 +14,11 @@ struct Objects {
   bool nrt = false;
   bool placement = false;
   bool any() const { return nrt || placement; }
+  Objects& operator|=(const Objects& other) {
+    nrt = nrt || other.nrt;
+    placement = placement || other.placement;
+    return *this;
+  }
 };
 
 // What is to be published, and what of it is new.

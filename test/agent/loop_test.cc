@@ -570,6 +570,24 @@ TEST_F(LoopTest, TriesAgainWithTheNewestContentUntilItIsPublished) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("plumbline_publish_failures_total"));
 }
 
+TEST_F(LoopTest, LeftWhatAFailedAttemptHadWrittenWhenTheContentWasAsBeforeAgain) {
+  Start();
+  Pass(kBetweenPolls);
+  publisher_.answer = [] { return absl::UnavailableError("one object written, the other not"); };
+  node_.Add({.name = "llm-1", .cpus = "2,6", .gpus = {}});
+  node_.WriteAll();
+  Hint(kKubelet);
+  ASSERT_EQ(publisher_.attempts, 2);
+  node_.Remove("llm-1");
+  node_.WriteAll();
+  Hint(kKubelet);
+  publisher_.answer = nullptr;
+  Pass(seconds(5));
+  ASSERT_EQ(Writes(), 2U);
+  EXPECT_TRUE(publisher_.published[1].changed.nrt && publisher_.published[1].changed.placement);
+  EXPECT_THAT(PodsIn(Last()), ElementsAre("llm-0"));
+}
+
 TEST_F(LoopTest, TriesAgainNoSoonerThanTheApiServerHasSaid) {
   publisher_.answer = [] {
     absl::Status busy = absl::UnavailableError("HTTP 429");
