@@ -19,16 +19,20 @@ class Health {
 
   void Stepped(base::Instant now) { stepped_ = now.time_since_epoch(); }
   void Published() { published_ = true; }
+  void SetCurrent(bool current) { current_ = current; }
 
   bool IsAlive(base::Instant now) const {
     return now.time_since_epoch() - stepped_.load() < kStuck;
   }
   // Once something has been published.
   bool IsReady() const { return published_; }
+  // Whether the last observation was good, and the API server has all that came of it.
+  bool IsCurrent() const { return current_; }
 
  private:
   std::atomic<base::Instant::duration> stepped_;
   std::atomic<bool> published_{false};
+  std::atomic<bool> current_{false};
 };
 
 }  // namespace agent

@@ -54,7 +54,8 @@ Heartbeat::Heartbeat(kube::Client& client, base::Clock& clock, Metrics& metrics,
       metrics_(metrics),
       health_(health),
       options_(std::move(options)),
-      owner_(options_.node_uid) {}
+      owner_(options_.node_uid),
+      current_at_(clock_.Steady()) {}
 
 void Heartbeat::Run(const std::stop_token& stop) {
   while (clock_.Wait(Beat(stop), stop)) {
@@ -63,16 +64,29 @@ void Heartbeat::Run(const std::stop_token& stop) {
 
 milliseconds Heartbeat::Beat(const std::stop_token& stop) {
   const std::optional<std::string> node_uid = owner_.Now();
-  if (!health_.IsAlive(clock_.Steady())) {
-    Tell("the agent's loop is stuck");
-  } else if (!node_uid) {
+  if (!node_uid) {
     Tell("the Node was deleted");
-  } else {
-    const absl::Status status = Renew(*node_uid, stop);
-    Tell(std::string(status.message()));
-    if (!status.ok()) return GiveOrTake(kRetry, 0.5, options_.random());
+    return GiveOrTake(kInterval, 0.1, options_.random());
   }
+  if (!MayRenew(clock_.Steady())) return kUntilCurrent;
+  const absl::Status status = Renew(*node_uid, stop);
+  Tell(std::string(status.message()));
+  if (!status.ok()) return GiveOrTake(kRetry, 0.5, options_.random());
   return GiveOrTake(kInterval, 0.1, options_.random());
+}
+
+// Between a change and its publication it is not current for a moment, which is no news.
+bool Heartbeat::MayRenew(base::Instant now) {
+  if (!health_.IsAlive(now)) {
+    Tell("the agent's loop is stuck");
+    return false;
+  }
+  if (health_.IsCurrent()) {
+    current_at_ = now;
+    return true;
+  }
+  if (now - current_at_ >= kInterval) Tell("what is published is not what a good look has found");
+  return false;
 }
 
 absl::Status Heartbeat::Renew(const std::string& node_uid, const std::stop_token& stop) {

@@ -67,6 +67,7 @@ base::Instant Loop::Step(const Hints& hints, bool hints_complete) {
   if (IsDue()) Publish();
   now_ = clock_.Steady();
   health_.Stepped(now_);
+  health_.SetCurrent(IsCurrent());
   base::Instant next_look = pace_.Earliest();
   if (!hints_.any()) next_look = std::max(next_look, pace_.NextPoll());
   return std::min({next_look, DueAt(), now_ + Health::kHeartbeat});
@@ -120,8 +121,10 @@ void Loop::Judge() {
   const bool news = now_ - trouble_since_ >= kTroubleIsNews;
   if (trouble_ == Trouble::kNone || (trouble_ == Trouble::kFilesChanging && news)) {
     Accept(std::move(fresh));
+    accepted_ = true;
   } else if (trouble_ != Trouble::kFilesChanging && (news || good_ == nullptr)) {
     Keep(fresh);
+    accepted_ = false;
   }
   pace_.Hurry(trouble_ != Trouble::kNone && now_ - trouble_since_ < kHurryEnds);
   judge_at_ = WhenTimeTells();
@@ -287,6 +290,10 @@ void Loop::Publish() {
   published_at_ = now_;
   failures_ = 0;
   retry_at_ = base::Instant::min();
+}
+
+bool Loop::IsCurrent() const {
+  return accepted_ && published_ != nullptr && !difference_.content() && !in_doubt_.any();
 }
 
 const placement::NodePlacement* Loop::LastPublished() const {

@@ -49,10 +49,11 @@ struct LoopOptions {
 // is observed and counted, and nothing is published.
 //
 // What differs from what was published is published at once, with a new revision if the content of
-// NodePlacement is another one. Resident memory alone is no content; it is written once a minute at
-// most. What could not be published is tried again after 0.2 s, twice as long each time up to 30 s,
-// each time give or take half, and not before the API server has said (Retry-After); it is the
-// newest content that is tried.
+// NodePlacement is another one. While the last observation was accepted and nothing of it waits to
+// be written, what is published is current (Health). Resident memory alone is no content; it is
+// written once a minute at most. What could not be published is tried again after 0.2 s, twice as
+// long each time up to 30 s, each time give or take half, and not before the API server has said
+// (Retry-After); it is the newest content that is tried.
 class Loop {
  public:
   static constexpr std::chrono::seconds kTroubleIsNews{1};
@@ -92,6 +93,7 @@ class Loop {
   bool IsDue() const { return knows_former_ && now_ >= DueAt(); }
   base::Instant DueAt() const;
   void Publish();
+  bool IsCurrent() const;
   const placement::NodePlacement* LastPublished() const;
   void Failed(const char* event, const absl::Status& failure);
 
@@ -118,6 +120,7 @@ class Loop {
   std::optional<KubeletRun> new_run_;      // another one, and since when it is there
   base::Instant new_run_since_;
   Trouble trouble_ = Trouble::kNone;
+  bool accepted_ = false;  // what was judged last; a passing trouble is not judged
   base::Instant trouble_since_;
 
   Observed found_;   // what is to be published, but for the publisher's own conditions

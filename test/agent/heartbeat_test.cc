@@ -18,6 +18,7 @@ using testing::SizeIs;
 
 class HeartbeatTest : public testing::Test {
  protected:
+  void SetUp() override { health_.SetCurrent(true); }
   milliseconds Beat() { return heartbeat_.Beat({}); }
 
   test::FakeClock clock_;
@@ -68,11 +69,25 @@ TEST_F(HeartbeatTest, TriesAgainSoonerAfterAFailure) {
 
 TEST_F(HeartbeatTest, StopsWithTheLoopAndGoesOnWithIt) {
   clock_.Advance(Health::kStuck);
-  EXPECT_EQ(Beat(), seconds(30));
+  EXPECT_EQ(Beat(), seconds(1));
   EXPECT_THAT(transport_.sent(), SizeIs(0));
   health_.Stepped(clock_.Steady());
   transport_.Then(200, test::Json({}));
   Beat();
+  EXPECT_THAT(transport_.sent(), SizeIs(1));
+}
+
+TEST_F(HeartbeatTest, WasRenewedWhileNothingOrNothingNewCouldBePublished) {
+  health_.SetCurrent(false);
+  for (int i = 0; i < 120; ++i) {
+    EXPECT_EQ(Beat(), seconds(1));
+    clock_.Advance(seconds(1));
+    health_.Stepped(clock_.Steady());
+  }
+  EXPECT_THAT(transport_.sent(), SizeIs(0));
+  health_.SetCurrent(true);
+  transport_.Then(200, test::Json({}));
+  EXPECT_EQ(Beat(), seconds(30));
   EXPECT_THAT(transport_.sent(), SizeIs(1));
 }
 

@@ -603,6 +603,46 @@ TEST_F(LoopTest, TriesAgainNoSoonerThanTheApiServerHasSaid) {
   EXPECT_EQ(Writes(), 1U);
 }
 
+TEST_F(LoopTest, WasTakenForCurrentBeforeItHadPublished) {
+  publisher_.answer = [] { return absl::UnavailableError("no route to host"); };
+  Start();
+  EXPECT_FALSE(health_->IsCurrent());
+  publisher_.answer = nullptr;
+  Pass(seconds(1));
+  EXPECT_TRUE(health_->IsCurrent());
+}
+
+TEST_F(LoopTest, WasTakenForCurrentWhileWhatItFoundCouldNotBeWritten) {
+  Start();
+  EXPECT_TRUE(health_->IsCurrent());
+  Pass(kBetweenPolls);
+  publisher_.answer = [] { return absl::UnavailableError("no route to host"); };
+  node_.Add({.name = "llm-1", .cpus = "2,6", .gpus = {}});
+  node_.WriteAll();
+  Hint(kKubelet);
+  EXPECT_FALSE(health_->IsCurrent());
+  Pass(minutes(5));
+  EXPECT_FALSE(health_->IsCurrent());
+  publisher_.answer = nullptr;
+  Pass(minutes(1));
+  EXPECT_TRUE(health_->IsCurrent());
+}
+
+TEST_F(LoopTest, WasTakenForCurrentWhileTheKubeletDidNotAnswer) {
+  Start();
+  Pass(kBetweenPolls);
+  node_.StopKubelet();
+  Hint(kKubelet);
+  EXPECT_TRUE(health_->IsCurrent()) << "it may be back in a moment";
+  Pass(seconds(3));
+  EXPECT_EQ(Writes(), 2U) << "the condition is written";
+  EXPECT_FALSE(health_->IsCurrent());
+  node_.StartKubelet();
+  Hint(kKubelet);
+  Pass(seconds(1));
+  EXPECT_TRUE(health_->IsCurrent());
+}
+
 TEST_F(LoopTest, ShowsTheConditionsOfNowInTheMetrics) {
   publisher_.conditions = {{"CRDTooOld", "True", "FieldsLeftOut", ""}};
   Start();
