@@ -116,6 +116,19 @@ void KeepValues(const podresources::KubeletConfig& before, podresources::Kubelet
   now = std::move(kept);
 }
 
+// The same values, of another run of the kubelet.
+podresources::KubeletConfig OfRun(const podresources::KubeletConfig& values,
+                                  const podresources::KubeletConfig& run) {
+  podresources::KubeletConfig config = values;
+  config.pid = run.pid;
+  config.started_at = run.started_at;
+  config.start_ticks = run.start_ticks;
+  config.version = run.version;
+  config.looked_at = run.looked_at;
+  config.diagnostics = run.diagnostics;
+  return config;
+}
+
 // A part that can no longer be read stays as it was and says so, once.
 void NoteUnreadable(const std::string& code, const absl::Status& status, base::Diagnostics& to) {
   const base::Diagnostic note{code, "", std::string(status.message())};
@@ -223,10 +236,13 @@ absl::Status Reader::ReadConfig() {
   if (configz_ != nullptr && !configz_->ok()) {
     NoteUnreadable("ConfigzUnreadable", configz_->status(), facts_.config.diagnostics);
   }
-  TakeVersion();
   config_checked_ = clock_.Steady();
   config_fingerprint_ = FingerprintConfig();
-  configured_run_ = CurrentRun();
+  const KubeletRun run = CurrentRun();
+  if (run != configured_run_) run_noticed_ = config_checked_;
+  configured_run_ = run;
+  GoByLastWord();
+  TakeVersion();
   return absl::OkStatus();
 }
 
@@ -234,19 +250,44 @@ void Reader::FollowConfig(const Hints& hints, Look& look) {
   const KubeletRun run = CurrentRun();
   const bool restarted = run != configured_run_;
   const bool told = TakeConfigz(run, {});
+  const bool waited = goes_by_last_word_ && !MayStillSay();
   const bool check = IsDue(config_checked_, kCheapInterval) || hints.config || hints.anything;
   look.changed = TakeVersion() || look.changed;
   const bool same_files = !check || FingerprintConfig() == config_fingerprint_;
-  if (!restarted && !told && same_files) return;
+  if (!restarted && !told && !waited && same_files) return;
   const podresources::KubeletConfig before = facts_.config;
   if (const absl::Status status = ReadConfig(); !status.ok()) {
     NoteUnreadable("KubeletConfigUnreadable", status, facts_.config.diagnostics);
     configured_run_ = run;
     config_fingerprint_ = FingerprintConfig();
-  } else if (!restarted && !run.process.empty() && !(told && configz_->ok())) {
+  } else if (!restarted && !waited && !run.process.empty() && !(told && configz_->ok())) {
     KeepValues(before, facts_.config);
   }
   look.changed = look.changed || facts_.config != before;
+}
+
+// What has been read is the kubelet's own word or what its files and flags say. The latter may say
+// less or something else, and for a moment after a restart it would look as if that were new.
+void Reader::GoByLastWord() {
+  goes_by_last_word_ = false;
+  if (configz_ != nullptr && configz_->ok()) {
+    last_word_ = facts_.config;
+    return;
+  }
+  const bool is_away = by_files_ && by_files_->pid && !facts_.config.pid;  // with its flags
+  if (!is_away) {
+    const bool same = by_files_ && OfRun(*by_files_, facts_.config) == facts_.config;
+    by_files_ = facts_.config;
+    goes_by_last_word_ = last_word_ && same && MayStillSay();
+    if (!goes_by_last_word_) last_word_.reset();
+  }
+  if (last_word_) facts_.config = OfRun(*last_word_, facts_.config);
+}
+
+// One that refuses will not; one that cannot be reached may be about to listen.
+bool Reader::MayStillSay() const {
+  if (configz_ != nullptr && !absl::IsUnavailable(configz_->status())) return false;
+  return clock_.Steady() - run_noticed_ < kFirstPatience;
 }
 
 // Whether the kubelet of this run has given an answer that it had not given before.

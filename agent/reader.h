@@ -58,7 +58,8 @@ struct Look {
 //                  has a device that it had not before; and every 5 minutes
 //   configuration  if its files changed, the kubelet is another run, or it has said itself what it
 //                  is. While one kubelet runs, the values that it started with stay in force,
-//                  whatever its files say by now
+//                  whatever its files say by now. A new run whose files say what they said before
+//                  is taken to have what the last run had named, until it has had time to say it
 //   state files    if one of them is another file than before
 //   cgroups        if a hint says so, if the kubelet's answer changed, and every 30 s
 // One thread.
@@ -67,7 +68,8 @@ class Reader {
   static constexpr std::chrono::minutes kHardwareInterval{5};
   static constexpr std::chrono::seconds kCgroupInterval{30};
   static constexpr std::chrono::seconds kCheapInterval{1};
-  // How long the first look waits for the kubelet's own word on its configuration.
+  // How long a kubelet is given for its own word on its configuration. The first look waits so
+  // long; later ones go by the word of the run before.
   static constexpr std::chrono::milliseconds kFirstPatience{300};
 
   Reader(Sources sources, ReaderOptions options, base::Clock& clock);
@@ -92,6 +94,8 @@ class Reader {
   void AwaitConfigz();
   bool TakeConfigz(const KubeletRun& run, std::chrono::milliseconds patience);
   bool TakeVersion();
+  void GoByLastWord();
+  bool MayStillSay() const;
   void FollowConfig(const Hints& hints, Look& look);
   void FollowHardware(const Hints& hints, bool new_devices, Look& look);
   void FollowCgroups(const Hints& hints, Look& look);
@@ -116,9 +120,13 @@ class Reader {
   KnownDraDevices dra_devices_;
   KubeletRun configured_run_;                                   // the one that facts_.config is of
   std::shared_ptr<const absl::StatusOr<std::string>> configz_;  // its own word, if it has given it
+  std::optional<podresources::KubeletConfig> last_word_;        // of a run, while it may be gone by
+  bool goes_by_last_word_ = false;                              // facts_.config does
+  std::optional<podresources::KubeletConfig> by_files_;         // as the files and flags last said
   std::string config_fingerprint_;
   std::string hardware_fingerprint_;
   std::set<std::string> known_devices_;
+  base::Instant run_noticed_;  // when configured_run_ was first seen
   base::Instant config_checked_;
   base::Instant hardware_checked_;
   base::Instant hardware_read_;

@@ -140,11 +140,62 @@ TEST_F(ReaderTest, ForgetsTheAnswerOfAKubeletThatWasRestarted) {
   node_.StopKubelet();
   node_.StartKubelet();
   Look();
+  clock_.Advance(Reader::kFirstPatience);
+  EXPECT_TRUE(Look());
   EXPECT_EQ(Policy(), "best-effort");
   Look();
   Says(Configz("single-numa-node"));
   Look();
   EXPECT_EQ(Policy(), "single-numa-node");
+}
+
+TEST_F(ReaderTest, WentByTheFilesForAMomentUntilARestartedKubeletHadAnswered) {
+  Start();
+  Says(Configz("restricted"));
+  Look();
+  node_.StopKubelet();
+  Look();
+  clock_.Advance(seconds(5));
+  Look();
+  EXPECT_EQ(Policy(), "restricted") << "while none runs";
+  node_.StartKubelet();
+  Look();
+  EXPECT_EQ(Policy(), "restricted");
+  Look();
+  Says(absl::UnavailableError("connection refused"));
+  Look();
+  EXPECT_EQ(Policy(), "restricted");
+  EXPECT_THAT(config().diagnostics, HasCode("ConfigzUnreadable"));
+  Says(Configz("restricted"));
+  Look();
+  EXPECT_EQ(Policy(), "restricted");
+  EXPECT_EQ(config().topology_policy.source, ConfigSource::kConfigz);
+  EXPECT_THAT(config().diagnostics, Not(HasCode("ConfigzUnreadable")));
+}
+
+TEST_F(ReaderTest, GoesByTheFilesOfARestartedKubeletAtOnceIfTheySaySomethingNew) {
+  Start();
+  Says(Configz("restricted"));
+  Look();
+  node_.StopKubelet();
+  node_.tree().Put("var/lib/kubelet/config.yaml",
+                   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+                   "topologyManagerPolicy: none\n");
+  node_.StartKubelet();
+  Look();
+  EXPECT_EQ(Policy(), "none");
+}
+
+TEST_F(ReaderTest, GoesByTheFilesOfARestartedKubeletAtOnceIfItRefusesToSay) {
+  Start();
+  Says(Configz("restricted"));
+  Look();
+  node_.StopKubelet();
+  at_next_run_ = std::make_shared<const absl::StatusOr<std::string>>(
+      absl::PermissionDeniedError("missing permission: get nodes/configz"));
+  node_.StartKubelet();
+  Look();
+  EXPECT_EQ(Policy(), "best-effort");
 }
 
 TEST_F(ReaderTest, KnowsTheNodesPodsOnceTheApiServerHasToldAndWhyItDoesNot) {
