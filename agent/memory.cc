@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -13,12 +14,7 @@
 namespace agent {
 namespace {
 
-struct Mapping {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-  bool writable = false;
-  bool of_file = false;
-};
+using Mapping = ProgramFiles::Mapping;
 
 // A mapping's first line in /proc/self/smaps:
 //   7f2a…-7f2b… r-xp 00028000 fe:00 1234  /usr/lib/…/libc.so.6
@@ -59,8 +55,11 @@ void KeepLittleFreeMemory() {
   mallopt(M_ARENA_MAX, 2);
 }
 
-void GiveBackFilePages() {
+ProgramFiles::ProgramFiles() : mappings_(UnchangedFileMappings()) {}
+
+void ProgramFiles::GiveBackPages() const {
   for (const Mapping& mapping : UnchangedFileMappings()) {
+    if (std::ranges::count(mappings_, mapping) == 0) continue;
     // A mapping that cannot be given back stays as it is.
     void* const begin =
         reinterpret_cast<void*>(mapping.begin);  // NOLINT(performance-no-int-to-ptr)

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 // What keeps the process small. The agent is on every node, and what it has resident is not there
 // for pods.
 namespace agent {
@@ -9,9 +12,29 @@ namespace agent {
 // thread.
 void KeepLittleFreeMemory();
 
-// Gives back the pages of the program and its libraries; those that are needed are mapped again
-// one by one, from the page cache. Most have been needed once, to start: TLS, gRPC and hwloc set
-// themselves up, symbols are bound. Safe while other threads run.
-void GiveBackFilePages();
+// The program and the libraries that it was started with, as they are mapped into its memory. They
+// stay there as long as it runs, which nothing does that is mapped later: where a file was, another
+// thread may have data a moment after.
+class ProgramFiles {
+ public:
+  // To be made before there is any other thread.
+  ProgramFiles();
+
+  // Gives their pages back; those that are needed are mapped again one by one, from the page cache.
+  // Most have been needed once, to start: TLS, gRPC and hwloc set themselves up, symbols are bound.
+  // Safe while other threads run.
+  void GiveBackPages() const;
+
+  struct Mapping {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    bool writable = false;
+    bool of_file = false;
+    bool operator==(const Mapping&) const = default;
+  };
+
+ private:
+  const std::vector<Mapping> mappings_;
+};
 
 }  // namespace agent

@@ -94,14 +94,14 @@ HttpOptions ToHttpOptions(const PublishOptions& options) {
           .key = options.tls_key};
 }
 
-// Runs `loop` on a thread of its own until a signal comes.
+// Runs `loop` on a thread of its own until a signal comes. What was needed to start is given back.
 template <class Loop>
-void UntilSignal(const sigset_t& signals, Notice& notice, Loop loop) {
+void UntilSignal(const sigset_t& signals, const ProgramFiles& files, Notice& notice, Loop loop) {
   std::jthread thread(std::move(loop));
   const timespec while_it_starts{.tv_sec = 10, .tv_nsec = 0};
   int signal = sigtimedwait(&signals, nullptr, &while_it_starts);
   if (signal < 0) {
-    GiveBackFilePages();
+    files.GiveBackPages();
     sigwait(&signals, &signal);
   }
   spdlog::info("event=stopping signal={}", signal);
@@ -179,7 +179,7 @@ class PodNotes {
 };
 
 absl::Status Publish(const Options& options, const kube::Environment& environment,
-                     const sigset_t& signals) {
+                     const sigset_t& signals, const ProgramFiles& program) {
   base::SystemClock clock;
   ASSIGN_OR_RETURN(const kube::Config config, FindApiServer(options.publish, environment));
   ASSIGN_OR_RETURN(const std::unique_ptr<kube::Transport> transport,
@@ -214,7 +214,7 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
   spdlog::info("event=started version={} node={} server={}", kVersion, base::OneLine(node_name),
                config.server);
 
-  UntilSignal(signals, *notice, [&](const std::stop_token& stop) {
+  UntilSignal(signals, program, *notice, [&](const std::stop_token& stop) {
     ApiPublisher publisher(
         publishing, clock, metrics,
         {.node_name = node_name,
@@ -237,7 +237,8 @@ absl::Status Publish(const Options& options, const kube::Environment& environmen
 int Serve(const Options& options, const kube::Environment& environment) {
   KeepLittleFreeMemory();
   const sigset_t signals = HoldSignals();
-  const absl::Status status = Publish(options, environment, signals);
+  const ProgramFiles program;
+  const absl::Status status = Publish(options, environment, signals, program);
   if (status.ok()) return kExitOk;
   base::Tell("plumbline-agent: " + base::OneLine(std::string(status.message())));
   return kExitWrongInput;
