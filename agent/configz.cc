@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -103,12 +104,19 @@ absl::StatusOr<std::string> AskConfigz(const NodeObject& node, const base::FileT
                     : "there is no Node object, which would say where its kubelet listens");
   }
   std::vector<std::string> failures;
+  const base::Instant end = clock.Steady() + options.deadline;
+  auto addresses_left = static_cast<int>(node.addresses.size());
   for (const std::string& address : node.addresses) {
+    const base::Instant now = clock.Steady();
+    const base::Instant until = now + (end - now) / addresses_left--;
     for (const Trust& trust : WaysToTrust(files, options.credentials.certificate_authority)) {
+      const auto patience =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - clock.Steady());
+      if (patience.count() <= 0) break;
       const kube::Config config = ConfigFor(address, node.kubelet_port, trust, options.credentials);
       ASSIGN_OR_RETURN(const auto transport, kube::MakeTransport(config, clock));
       absl::StatusOr<kube::HttpReply> reply =
-          transport->Send({.target = "/configz"}, options.deadline, kMaxReply, stop);
+          transport->Send({.target = "/configz"}, patience, kMaxReply, stop);
       if (reply.ok()) return Judge(*std::move(reply), node);
       if (!absl::IsUnavailable(reply.status())) return reply.status();
       std::string failure =

@@ -24,7 +24,9 @@ struct ConfigzOptions {
   // Who we are to the kubelet: the credentials that we have for the API server, which the kubelet
   // asks about us, and the cluster's authority. Its server and proxy do not count.
   kube::Config credentials = {};
-  std::chrono::milliseconds deadline{5'000};  // of each attempt
+  // Of the whole question: each address has an equal part of what is left when its turn comes, so
+  // that dead ones do not keep those behind them from being asked.
+  std::chrono::milliseconds deadline{5'000};
   std::chrono::milliseconds first_pause{5'000};
   std::chrono::milliseconds longest_pause{300'000};
   kube::Random random = kube::SystemRandom();
@@ -80,9 +82,10 @@ class Configz {
   std::jthread thread_;     // the last: it uses all of them
 };
 
-// One question to the kubelet of a Node, by one of its addresses. Unavailable: no connection, or
-// none that can be trusted; PermissionDenied: the missing permission; Unauthenticated: the token
-// does not count, or cannot be read; Unknown and the like as of kube::Transport.
+// One question to the kubelet of a Node, by one of its addresses, within the deadline. Unavailable:
+// no connection, or none that can be trusted; PermissionDenied: the missing permission;
+// Unauthenticated: the token does not count, or cannot be read; Unknown and the like as of
+// kube::Transport.
 absl::StatusOr<std::string> AskConfigz(const NodeObject& node, const base::FileTree& files,
                                        const ConfigzOptions& options, base::Clock& clock,
                                        const std::stop_token& stop);

@@ -1,10 +1,14 @@
 // Run under ThreadSanitizer as well.
 #include "agent/configz.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <future>
 #include <mutex>
 #include <utility>
@@ -120,6 +124,44 @@ TEST_F(AskConfigzTest, GoesOnToTheNextAddress) {
   NodeObject node = NodeOf(kubelet);
   node.addresses = {"::1", "127.0.0.1"};
   EXPECT_OK(AskConfigz(node, tree_.Open(), Options(), clock_, {}));
+}
+
+// Somebody who takes connections at an address and then is silent.
+class DeadEnd {
+ public:
+  DeadEnd(const char* address, int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<std::uint16_t>(port));
+    inet_pton(AF_INET, address, &where.sin_addr);
+    listens_ = bind(socket_, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 &&
+               listen(socket_, 8) == 0;
+  }
+  DeadEnd(const DeadEnd&) = delete;
+  DeadEnd& operator=(const DeadEnd&) = delete;
+  ~DeadEnd() { close(socket_); }
+  bool listens() const { return listens_; }
+
+ private:
+  const int socket_;
+  bool listens_ = false;
+};
+
+TEST_F(AskConfigzTest, WaitedTheWholeDeadlineForEachDeadAddressAndEachCertificate) {
+  test::ScriptedServer kubelet(test::ServerTls{.own = signed_by_cluster_});
+  kubelet.Then(Reply(200, kTheAnswer));
+  const DeadEnd first("127.0.0.2", kubelet.port());
+  const DeadEnd second("127.0.0.3", kubelet.port());
+  ASSERT_TRUE(first.listens() && second.listens());
+  tree_.Put(kOwnCertificate, self_signed_.certificate_pem);
+  NodeObject node = NodeOf(kubelet);
+  node.addresses = {"127.0.0.2", "127.0.0.3", "127.0.0.1"};
+  ConfigzOptions options = Options();
+  options.deadline = seconds(3);
+  base::SystemClock clock;
+  const base::Instant begin = clock.Steady();
+  EXPECT_OK(AskConfigz(node, tree_.Open(), options, clock, {}));
+  EXPECT_LT(clock.Steady() - begin, seconds(6)) << "12 s for two, by two certificates each";
 }
 
 TEST_F(AskConfigzTest, NamesThePermissionThatIsMissing) {
