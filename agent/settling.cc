@@ -117,13 +117,17 @@ std::vector<PlacedDevice> StillCounted(const std::vector<PlacedDevice>& last,
                                        const std::optional<Capacity>& capacity,
                                        const MissingSince& missing, base::Instant now) {
   const bool answered = facts.assignments.ok() && facts.assignments->allocatable;
+  const auto counted = [&](const std::string& resource) -> std::optional<std::int64_t> {
+    if (!capacity || !answered) return std::nullopt;
+    const auto named = capacity->find(resource);
+    return named == capacity->end() ? 0 : named->second;
+  };
   std::map<std::string, std::int64_t> healthy = HealthyOf(facts);
   std::vector<PlacedDevice> kept;
   for (const PlacedDevice& device : last) {
     if (!IsExtendedResource(device.resource)) continue;
-    if (capacity && answered) {
-      const auto counted = capacity->find(device.resource);
-      if (counted == capacity->end() || counted->second <= healthy[device.resource]) continue;
+    if (const std::optional<std::int64_t> count = counted(device.resource)) {
+      if (*count <= healthy[device.resource]) continue;
     } else if (!facts.state.devices) {
       const auto since = missing.find(device.resource);
       if (since != missing.end() && now - since->second >= kSettlingEnds) continue;

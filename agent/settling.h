@@ -41,8 +41,9 @@ std::vector<std::string> UnlistedPods(const std::set<std::string>& expected,
                                       const placement::Facts& facts,
                                       const placement::NodePlacement& now, bool cgroups_count);
 
-// Node.status.capacity by resource, in units of the resource.
-using Capacity = std::map<std::string, std::int64_t>;
+// Node.status.capacity by resource, in units of the resource; nullopt: it is named, with a quantity
+// that makes no sense.
+using Capacity = std::map<std::string, std::optional<std::int64_t>>;
 
 // Since when each resource that had devices has had no healthy one.
 using MissingSince = std::map<std::string, base::Instant>;

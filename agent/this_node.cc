@@ -18,19 +18,22 @@ namespace {
 
 using kube::JsonObject;
 
-absl::StatusOr<Capacity> ReadCapacity(const JsonObject& status) {
-  Capacity capacity;
+absl::StatusOr<std::int64_t> ReadAmount(const JsonObject& amounts, const std::string& resource) {
+  ASSIGN_OR_RETURN(const std::string text, amounts.Text(resource));
+  absl::StatusOr<std::int64_t> amount = base::ParseQuantity(text, base::Rounding::kDown);
+  if (amount.ok()) return amount;
+  return absl::InvalidArgumentError(
+      fmt::format("{}: {}", amounts.Path(resource), std::string(amount.status().message())));
+}
+
+absl::Status ReadCapacity(const JsonObject& status, NodeObject& node) {
   ASSIGN_OR_RETURN(const JsonObject amounts, status.Object("capacity"));
   for (const std::string& resource : amounts.Names()) {
-    ASSIGN_OR_RETURN(const std::string text, amounts.Text(resource));
-    const absl::StatusOr<std::int64_t> amount = base::ParseQuantity(text, base::Rounding::kDown);
-    if (!amount.ok()) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: {}", amounts.Path(resource), std::string(amount.status().message())));
-    }
-    capacity[resource] = *amount;
+    const absl::StatusOr<std::int64_t> amount = ReadAmount(amounts, resource);
+    node.capacity[resource] = amount.ok() ? std::optional(*amount) : std::nullopt;
+    if (!amount.ok()) node.not_understood.emplace_back(amount.status().message());
   }
-  return capacity;
+  return absl::OkStatus();
 }
 
 // The shortest way first; a name may lead to another machine, so it comes after addresses.
@@ -84,7 +87,7 @@ absl::StatusOr<NodeObject> ReadNode(const kube::Object& object) {
   node.uid = object.uid;
   ASSIGN_OR_RETURN(const JsonObject root, JsonObject::Parse(object.json));
   ASSIGN_OR_RETURN(const JsonObject status, root.Object("status"));
-  ASSIGN_OR_RETURN(node.capacity, ReadCapacity(status));
+  RETURN_IF_ERROR(ReadCapacity(status, node));
   ASSIGN_OR_RETURN(node.addresses, ReadAddresses(status));
   ASSIGN_OR_RETURN(node.kubelet_port, ReadKubeletPort(status));
   ASSIGN_OR_RETURN(const JsonObject info, status.Object("nodeInfo"));
@@ -125,6 +128,12 @@ void ThisNode::Set(NodeObject node) {
   {
     const std::lock_guard lock(mutex_);
     if (node_ != nullptr && *node_ == node) return;
+    const std::vector<std::string> before =
+        node_ == nullptr ? std::vector<std::string>() : node_->not_understood;
+    if (!node.not_understood.empty() && node.not_understood != before) {
+      spdlog::warn("event=node_not_understood error={}",
+                   base::OneLine(fmt::format("{}", fmt::join(node.not_understood, "; "))));
+    }
     node_ = std::make_shared<const NodeObject>(std::move(node));
   }
   known_.notify_all();

@@ -21,7 +21,8 @@ namespace agent {
 struct NodeObject {
   bool exists = false;  // false: not registered, or deleted; all else is empty then
   std::string uid;
-  Capacity capacity;  // status.capacity, whole units
+  Capacity capacity;                        // status.capacity, whole units
+  std::vector<std::string> not_understood;  // of the capacity: which and why, for people
   // Of its kubelet: internal IPs first, then internal names, then what leads around outside.
   std::vector<std::string> addresses;
   int kubelet_port = 0;         // 0: not said
@@ -29,7 +30,7 @@ struct NodeObject {
   bool operator==(const NodeObject&) const = default;
 };
 
-// InvalidArgument names the field that makes no sense.
+// InvalidArgument names the field that makes no sense; one quantity of many is no reason.
 absl::StatusOr<NodeObject> ReadNode(const kube::Object& object);
 
 // Follows the one Node that this agent is on. While the API server is away, what it said last

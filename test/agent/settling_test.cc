@@ -149,6 +149,13 @@ TEST(StillCounted, AreNoMoreThanTheNodesCapacityHasRoomFor) {
               ElementsAre("gpu-0", "gpu-1"));
 }
 
+TEST(StillCounted, WereNoneOfAResourceWhoseCapacityMakesNoSense) {
+  Facts facts = Healthy({});
+  facts.state.devices.emplace();
+  const Capacity capacity = {{"nvidia.com/gpu", std::nullopt}};
+  EXPECT_THAT(Ids(StillCounted(kLast, facts, capacity, {}, kStart)), ElementsAre("gpu-0", "gpu-1"));
+}
+
 TEST(StillCounted, AreNoneOfAResourceThatTheNodesCapacityDoesNotName) {
   EXPECT_THAT(StillCounted(kLast, Healthy({}), Capacity{{"cpu", 8}}, {}, kStart), IsEmpty());
 }

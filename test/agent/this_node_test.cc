@@ -34,6 +34,7 @@ struct NodeSpec {
   std::string version = "1";
   std::string uid = "uid-1";
   std::string gpus = "8";
+  int port = 10'250;
   std::string heartbeat = "2026-11-29T12:00:00Z";
 };
 
@@ -44,9 +45,9 @@ std::string NodeJson(const NodeSpec& spec) {
       R"("addresses":[{{"type":"Hostname","address":"gpu-7"}},{{"type":"ExternalIP","address":"203.0.113.7"}},)"
       R"({{"type":"InternalIP","address":"10.0.0.7"}},{{"type":"InternalIP","address":"fd00::7"}}],)"
       R"("conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"{}"}}],)"
-      R"("daemonEndpoints":{{"kubeletEndpoint":{{"Port":10250}}}},)"
+      R"("daemonEndpoints":{{"kubeletEndpoint":{{"Port":{}}}}},)"
       R"("nodeInfo":{{"kubeletVersion":"v1.37.2","machineID":"x"}}}}}})",
-      spec.uid, spec.version, spec.gpus, spec.heartbeat);
+      spec.uid, spec.version, spec.gpus, spec.heartbeat, spec.port);
 }
 
 absl::StatusOr<NodeObject> Read(const std::string& json) {
@@ -85,11 +86,22 @@ TEST(ReadNode, OfANodeThatSaysNothingYetIsEmpty) {
 
 TEST(ReadNode, NamesTheFieldThatMakesNoSense) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  EXPECT_THAT(Read(R"({"status":{"capacity":{"nvidia.com/gpu":"many"}}})"),
-              test::StatusIs(kInvalid, HasSubstr("status.capacity.nvidia.com/gpu: ")));
   EXPECT_THAT(
       Read(R"({"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":70000}}}})"),
       test::StatusIs(kInvalid, "status.daemonEndpoints.kubeletEndpoint.Port: 70000 is no port"));
+}
+
+TEST(ReadNode, WasDroppedWholeForOneQuantityThatMakesNoSense) {
+  ASSERT_OK_AND_ASSIGN(
+      const NodeObject node,
+      Read(R"({"status":{"capacity":{"cpu":"8","example.com/fpga":2,"nvidia.com/gpu":"many"},)"
+           R"("nodeInfo":{"kubeletVersion":"v1.37.2"}}})"));
+  EXPECT_EQ(node.kubelet_version, "v1.37.2");
+  EXPECT_THAT(node.capacity, ElementsAre(Pair("cpu", 8), Pair("example.com/fpga", std::nullopt),
+                                         Pair("nvidia.com/gpu", std::nullopt)));
+  EXPECT_THAT(node.not_understood,
+              ElementsAre(HasSubstr("status.capacity.example.com/fpga: is no string"),
+                          HasSubstr("status.capacity.nvidia.com/gpu: ")));
 }
 
 class ThisNodeTest : public testing::Test {
@@ -174,7 +186,7 @@ TEST_F(ThisNodeTest, KnowsThatThereIsNoSuchNode) {
 TEST_F(ThisNodeTest, KeepsWhatItKnewWhileTheApiServerIsAwayAndWhatItDoesNotUnderstand) {
   server_
       .Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1"),
-                     EventLine("MODIFIED", NodeJson({.version = "2", .gpus = "many"}))}))
+                     EventLine("MODIFIED", NodeJson({.version = "2", .port = 70'000}))}))
       .Then(StatusReply(503, "x", "down"))
       .Then(Chunked({EventLine("MODIFIED", NodeJson({.version = "3", .gpus = "7"}))}, kHang));
   Start();
