@@ -32,6 +32,16 @@ std::optional<Condition> NrtPublished(const placement::NodePlacement& published)
   return *found;
 }
 
+Condition Truncated(const PlacementWriter& placement) {
+  const std::string message = fmt::format("All would be more than {} KiB. Left out: {}.",
+                                          kMostBytes >> 10, fmt::join(placement.cut(), ", "));
+  if (placement.fits()) return {"Truncated", "True", "FieldsLeftOut", message};
+  return {"Truncated", "True", "StillTooLarge",
+          message +
+              " The rest is more, too, and it is written as it is: a scheduler needs all of "
+              "it."};
+}
+
 void AddTo(std::string& fields, const char* object, const std::set<std::string>& left_out) {
   for (const std::string& field : left_out) {
     fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", object, field);
@@ -106,10 +116,7 @@ std::vector<Condition> ApiPublisher::Conditions() const {
                           fmt::format("The definitions lack, so it is left out: {}.", fields)});
   }
   if (!placement_.cut().empty()) {
-    conditions.push_back({"Truncated", "True",
-                          placement_.fits() ? "FieldsLeftOut" : "StillTooLarge",
-                          fmt::format("All would be more than {} KiB. Left out: {}.",
-                                      kMostBytes >> 10, fmt::join(placement_.cut(), ", "))});
+    conditions.push_back(Truncated(placement_));
   }
   return conditions;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/left_out.h"
@@ -39,8 +40,11 @@ absl::StatusOr<AppliedObject::Seen> Read(const absl::StatusOr<kube::Object>& rep
 
 }  // namespace
 
-AppliedObject::AppliedObject(ApiAccess& api, kube::Resource resource)
-    : api_(api), name_{.resource = std::move(resource), .name = api.node_name} {
+AppliedObject::AppliedObject(ApiAccess& api, kube::Resource resource,
+                             std::vector<std::string> essential)
+    : api_(api),
+      name_{.resource = std::move(resource), .name = api.node_name},
+      essential_(std::move(essential)) {
   kube::WatchOptions options;
   options.selection = {.resource = name_.resource,
                        .field_selector = "metadata.name=" + name_.name,
@@ -121,7 +125,7 @@ absl::Status AppliedObject::Apply(const std::string& json, bool force,
           {.field_manager = kFieldManager, .force = force, .metadata_only = true}, api_.stop);
     });
     // Each time it is less, so this ends.
-    if (!absl::IsInvalidArgument(status) || !LeaveOut(status)) return status;
+    if (!absl::IsInvalidArgument(status) || !LeaveOut(status, json)) return status;
   }
 }
 
@@ -139,11 +143,24 @@ bool AppliedObject::HasToBeTriedWhole() const {
   return !left_out_.empty() && api_.clock.Steady() - left_out_since_ >= kLeftOutFor;
 }
 
+// What was not sent is none of ours, and what is essential, or holds something that is, stays.
+bool AppliedObject::MayBeLeftOut(const std::string& field, const std::string& json) const {
+  const auto is_in = [](const std::string& inner, const std::string& outer) {
+    return inner == outer || inner.starts_with(outer + ".");
+  };
+  const bool essential = std::ranges::any_of(essential_, [&](const std::string& kept) {
+    return is_in(kept, field) || is_in(field, "metadata");
+  });
+  return !essential && Has(json, field);
+}
+
 // Whether there is something new to leave out.
-bool AppliedObject::LeaveOut(const absl::Status& refusal) {
+bool AppliedObject::LeaveOut(const absl::Status& refusal, const std::string& json) {
   const std::size_t before = left_out_.size();
   if (before == 0) left_out_since_ = api_.clock.Steady();
-  left_out_.merge(UndeclaredFields(std::string(refusal.message())));
+  for (const std::string& field : UndeclaredFields(std::string(refusal.message()))) {
+    if (MayBeLeftOut(field, json)) left_out_.insert(field);
+  }
   return left_out_.size() > before;
 }
 

@@ -45,8 +45,9 @@ class AppliedObject {
 
   using Seen = std::shared_ptr<const kube::Metadata>;  // nullptr: there is no such object
 
-  // `api` outlives it.
-  AppliedObject(ApiAccess& api, kube::Resource resource);
+  // `essential`: the fields that every definition of the kind has, and without which the object
+  // would say nothing, or the wrong. They are never left out. `api` outlives it.
+  AppliedObject(ApiAccess& api, kube::Resource resource, std::vector<std::string> essential);
   ~AppliedObject();
 
   // What is there. Asks only if nobody said it yet.
@@ -56,7 +57,8 @@ class AppliedObject {
   // Somebody deleted it since our last write, or set fields that we had written.
   bool Lost() const;
 
-  // Errors are the client's. What the definition does not declare is left out.
+  // Errors are the client's. What the definition does not declare is left out, unless it is
+  // essential: then the refusal is the error.
   absl::Status Apply(const std::string& json, bool force, const std::string& subresource = "");
   // A merge patch.
   absl::Status Patch(const std::string& json);
@@ -71,7 +73,8 @@ class AppliedObject {
 
   absl::Status Write(const std::string& subresource, const Request& request);
   absl::Status MayAsk() const;
-  bool LeaveOut(const absl::Status& refusal);
+  bool MayBeLeftOut(const std::string& field, const std::string& json) const;
+  bool LeaveOut(const absl::Status& refusal, const std::string& json);
   void Count(const std::string& subresource, const absl::StatusOr<kube::Object>& reply);
   // On the watch's thread.
   void Heard(const kube::WatchEvent& event);
@@ -81,6 +84,7 @@ class AppliedObject {
 
   ApiAccess& api_;
   const kube::ObjectName name_;
+  const std::vector<std::string> essential_;
   std::set<std::string> left_out_;
   base::Instant left_out_since_;
 

@@ -4,6 +4,8 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <algorithm>
+
 namespace agent {
 namespace {
 
@@ -37,6 +39,18 @@ void Remove(std::string_view path, rapidjson::Value& value) {
   }
 }
 
+bool Contains(std::string_view path, const rapidjson::Value& value) {
+  if (value.IsArray()) {
+    return std::ranges::any_of(value.GetArray(),
+                               [&](const auto& entry) { return Contains(path, entry); });
+  }
+  if (!value.IsObject()) return false;
+  const std::size_t dot = path.find('.');
+  const auto member = value.FindMember(std::string(path.substr(0, dot)).c_str());
+  if (member == value.MemberEnd()) return false;
+  return dot == std::string_view::npos || Contains(path.substr(dot + 1), member->value);
+}
+
 }  // namespace
 
 std::set<std::string> UndeclaredFields(std::string_view refusal) {
@@ -48,6 +62,12 @@ std::set<std::string> UndeclaredFields(std::string_view refusal) {
     fields.insert(WithoutEntries(refusal.substr(begin + 2, end - begin - 2)));
   }
   return fields;
+}
+
+bool Has(const std::string& json, std::string_view field) {
+  rapidjson::Document document;
+  document.Parse(json.data(), json.size());
+  return Contains(field, document);
 }
 
 std::string Without(const std::string& json, const std::set<std::string>& fields) {

@@ -12,6 +12,9 @@ namespace agent {
 // `.status.pods[3].seat: field not declared in schema` it is "status.pods.seat".
 std::set<std::string> UndeclaredFields(std::string_view refusal);
 
+// Whether an object as JSON has this field, in any entry of a list.
+bool Has(const std::string& json, std::string_view field);
+
 // An object as JSON, without these fields.
 std::string Without(const std::string& json, const std::set<std::string>& fields);
 

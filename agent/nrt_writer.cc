@@ -17,6 +17,13 @@ using placement::NodeResourceTopology;
 
 const kube::Resource kTopologies = {"topology.node.k8s.io", "v1alpha2", "noderesourcetopologies"};
 
+const std::vector<std::string> kEssential = {"zones.name",
+                                             "zones.type",
+                                             "zones.resources.name",
+                                             "zones.resources.capacity",
+                                             "zones.resources.allocatable",
+                                             "zones.resources.available"};
+
 // Who else writes it.
 std::vector<std::string> WritersOf(const AppliedObject::Seen& seen) {
   return seen ? OtherWriters(*seen) : std::vector<std::string>();
@@ -37,7 +44,7 @@ NrtWriter::NrtWriter(ApiAccess& api, NrtMode mode) : api_(api), mode_(mode) {
   if (mode_ == NrtMode::kNever) {
     Note(Outcome::kYielded, "SwitchedOff", "--nrt=never: it is left as it is.");
   } else {
-    object_.emplace(api, kTopologies);
+    object_.emplace(api, kTopologies, kEssential);
   }
 }
 

@@ -18,6 +18,26 @@ using placement::NodePlacement;
 
 const kube::Resource kPlacements = {"plumbline.dev", "v1alpha1", "nodeplacements"};
 
+// What a scheduler predicts by.
+const std::vector<std::string> kEssential = {
+    "status.revision",
+    "status.observedAt",
+    "status.kubelet.topologyManager.policy",
+    "status.kubelet.cpuManager.policy",
+    "status.kubelet.memoryManager.policy",
+    "status.numaNodes.id",
+    "status.numaNodes.freeCPUs",
+    "status.numaNodes.memory.free",
+    "status.devices.id",
+    "status.devices.numaNodes",
+    "status.devices.healthy",
+    "status.pods.uid",
+    "status.pods.containers.cpus",
+    "status.pods.containers.memory.size",
+    "status.pods.containers.devices.ids",
+    "status.conditions.status",
+};
+
 // What of an object can be read that has something in it which cannot.
 absl::StatusOr<std::int64_t> ReadRevision(const std::string& json) {
   ASSIGN_OR_RETURN(const kube::JsonObject object, kube::JsonObject::Parse(json));
@@ -28,7 +48,8 @@ absl::StatusOr<std::int64_t> ReadRevision(const std::string& json) {
 
 }  // namespace
 
-PlacementWriter::PlacementWriter(ApiAccess& api) : api_(api), object_(api, kPlacements) {}
+PlacementWriter::PlacementWriter(ApiAccess& api)
+    : api_(api), object_(api, kPlacements, kEssential) {}
 
 absl::Status PlacementWriter::Write(const NodePlacement& placement, const std::string& node_uid) {
   const bool anew = object_.Lost();

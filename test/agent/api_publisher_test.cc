@@ -548,6 +548,28 @@ TEST_F(ApiPublisherTest, LeavesOutWhatAnOlderDefinitionLacksAndSaysSo) {
   EXPECT_THAT(sent_, SizeIs(1));
 }
 
+TEST_F(ApiPublisherTest, WroteAnEmptyObjectWhereADefinitionWasSaidToLackAllOfIt) {
+  PublishFirst();
+  for (const char* field :
+       {".status", ".status.numaNodes", ".metadata.name", ".status.pods[0].uid"}) {
+    Refuse(500, Refusal(500, "", std::string(field) + ": field not declared in schema"));
+    EXPECT_THAT(PublishPlacement(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(field)));
+    EXPECT_THAT(sent_, SizeIs(1)) << field;
+  }
+  Refuse(500, Refusal(500, "", ".zones[name=\"node-0\"].type: field not declared in schema"));
+  EXPECT_THAT(PublishNrt(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type")));
+  EXPECT_EQ(Condition("NRTPublished"), "False Refused");
+  EXPECT_EQ(Condition("CRDTooOld"), "");
+}
+
+TEST_F(ApiPublisherTest, LeftOutWhatItHadNotSent) {
+  PublishFirst();
+  Refuse(500, Refusal(500, "", "typed patch object: .status.seat: field not declared in schema"));
+  EXPECT_THAT(PublishPlacement(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("seat")));
+  EXPECT_THAT(sent_, SizeIs(1));
+  EXPECT_EQ(Condition("CRDTooOld"), "");
+}
+
 TEST_F(ApiPublisherTest, TriesAllAgainAfterAnHour) {
   PublishFirst();
   Refuse(500, Refusal(500, "", "typed patch object: .status.summary: field not declared in schema"))
@@ -583,6 +605,25 @@ TEST_F(ApiPublisherTest, SaysWhatIsTooMuchForOneObject) {
   EXPECT_EQ(Condition("Truncated"), "True FieldsLeftOut");
   EXPECT_THAT(MessageOf("Truncated"), HasSubstr("pods.message"));
   EXPECT_LT(sent_.back().body.size(), kMostBytes);
+}
+
+// What a scheduler predicts by is never left out: half a picture would be a wrong one. The API
+// server's store has a limit of its own, and says so.
+TEST_F(ApiPublisherTest, WritesWhatIsStillTooMuchAsItIsAndSaysWhenTheStoreDoesNotTakeIt) {
+  StartOnNewNode(NrtMode::kNever);
+  for (int i = 0; i < 3'000; ++i) {
+    content_.placement.devices.push_back(
+        {.resource = "example.com/vf", .id = fmt::format("{:0>100}", i)});
+  }
+  Answer({}).Answer({.managed = {kOurStatus}});
+  ASSERT_OK(Publish());
+  EXPECT_GT(sent_.back().body.size(), kMostBytes);
+  EXPECT_THAT(sent_.back().body, HasSubstr(fmt::format("{:0>100}", 2'999)));
+  EXPECT_EQ(Condition("Truncated"), "True StillTooLarge");
+  EXPECT_THAT(MessageOf("Truncated"), HasSubstr("it is written as it is"));
+
+  Refuse(500, Refusal(500, "InternalError", "etcdserver: request is too large"));
+  EXPECT_THAT(std::string(PublishPlacement().message()), HasSubstr("request is too large"));
 }
 
 // Before.

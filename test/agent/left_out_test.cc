@@ -31,6 +31,15 @@ TEST(UndeclaredFields, AreNoneInAnotherRefusal) {
   EXPECT_THAT(UndeclaredFields(": field not declared in schema"), IsEmpty());
 }
 
+TEST(Has, FindsAFieldInAnyEntry) {
+  const std::string json = R"({"status":{"pods":[{"name":"a"},{"seat":{"x":null}}]}})";
+  EXPECT_TRUE(Has(json, "status.pods.seat.x"));
+  EXPECT_TRUE(Has(json, "status.pods"));
+  EXPECT_FALSE(Has(json, "status.pods.x"));
+  EXPECT_FALSE(Has(json, "status.pods.name.x"));
+  EXPECT_FALSE(Has("", "status"));
+}
+
 TEST(Without, LeavesOutTheFieldsInEveryEntryAndNothingElse) {
   const std::string json =
       R"({"status":{"pods":[{"name":"a","seat":1},{"name":"b"},{"seat":{"x":2}}],"seat":3}})";
