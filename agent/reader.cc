@@ -145,6 +145,7 @@ Reader::Reader(Sources sources, ReaderOptions options, base::Clock& clock)
 
 // The kubelet is asked for its configuration first: it may answer while the rest is read.
 absl::Status Reader::Start() {
+  const base::Instant begin = clock_.Steady();
   if (sources_.files) {
     RETURN_IF_ERROR(ReadConfig());
     TakeConfigz(configured_run_, {});
@@ -156,6 +157,7 @@ absl::Status Reader::Start() {
     ReadCgroups();
     AwaitConfigz();
   }
+  AwaitPods(begin + kFirstPatience);
   Look look;
   TakeWhatApiServerSays(look);
   AskKubelet(look);
@@ -233,15 +235,15 @@ absl::Status Reader::ReadConfig() {
   podresources::KubeletConfigOptions options = {.config_file = sources_.kubelet_config};
   if (configz_ != nullptr && configz_->ok()) options.configz = **configz_;
   ASSIGN_OR_RETURN(facts_.config, podresources::ReadKubeletConfig(*sources_.files, options));
-  if (configz_ != nullptr && !configz_->ok()) {
-    NoteUnreadable("ConfigzUnreadable", configz_->status(), facts_.config.diagnostics);
-  }
   config_checked_ = clock_.Steady();
   config_fingerprint_ = FingerprintConfig();
   const KubeletRun run = CurrentRun();
   if (run != configured_run_) run_noticed_ = config_checked_;
   configured_run_ = run;
   GoByLastWord();
+  if (configz_ != nullptr && !configz_->ok() && !goes_by_last_word_) {
+    NoteUnreadable("ConfigzUnreadable", configz_->status(), facts_.config.diagnostics);
+  }
   TakeVersion();
   return absl::OkStatus();
 }
@@ -305,6 +307,13 @@ void Reader::AwaitConfigz() {
   if (configz_ == nullptr) return;
   if (const absl::Status status = ReadConfig(); !status.ok()) {
     NoteUnreadable("KubeletConfigUnreadable", status, facts_.config.diagnostics);
+  }
+}
+
+void Reader::AwaitPods(base::Instant until) {
+  constexpr std::chrono::milliseconds kStep{10};
+  while (options_.pods && options_.pods() == nullptr && clock_.Steady() < until) {
+    clock_.Sleep(kStep);
   }
 }
 
@@ -391,12 +400,15 @@ void Reader::AskKubelet(Look& look) {
 void Reader::TakeWhatApiServerSays(Look& look) {
   KnownPods pods = options_.pods ? options_.pods() : nullptr;
   KnownDraDevices dra_devices = options_.dra_devices ? options_.dra_devices() : nullptr;
-  if (pods == pods_ && dra_devices == dra_devices_) return;
+  absl::Status node_refusal = options_.node_refusal ? options_.node_refusal() : absl::OkStatus();
+  if (pods == pods_ && dra_devices == dra_devices_ && node_refusal == node_refusal_) return;
   pods_ = std::move(pods);
   dra_devices_ = std::move(dra_devices);
+  node_refusal_ = std::move(node_refusal);
   look.changed = true;
   facts_.diagnostics.clear();
   facts_.api_pods.reset();
+  if (!node_refusal_.ok()) NoteUnreadable("NodeUnreadable", node_refusal_, facts_.diagnostics);
   if (pods_ != nullptr && pods_->ok()) facts_.api_pods = **pods_;
   if (pods_ != nullptr && !pods_->ok()) {
     NoteUnreadable("NodePodsUnreadable", pods_->status(), facts_.diagnostics);

@@ -40,6 +40,8 @@ struct ReaderOptions {
   // (Notice::Poke) that it has something else to say.
   ConfigzOf configz = nullptr;                             // none: files are read
   std::function<std::string()> kubelet_version = nullptr;  // "" unknown
+  // Why the Node object may not be read; OK: it may, or the API server does not answer.
+  std::function<absl::Status()> node_refusal = nullptr;
   std::function<KnownPods()> pods = nullptr;               // none: log folders tell of them
   // None: DRA devices are told by their names.
   std::function<KnownDraDevices()> dra_devices = nullptr;
@@ -68,8 +70,9 @@ class Reader {
   static constexpr std::chrono::minutes kHardwareInterval{5};
   static constexpr std::chrono::seconds kCgroupInterval{30};
   static constexpr std::chrono::seconds kCheapInterval{1};
-  // How long a kubelet is given for its own word on its configuration. The first look waits so
-  // long; later ones go by the word of the run before.
+  // How long a kubelet is given for its own word on its configuration. The first look waits so long,
+  // also for the API server's on the node's pods, so that a restart of the agent is no news; later
+  // ones go by the word of the run before.
   static constexpr std::chrono::milliseconds kFirstPatience{300};
 
   Reader(Sources sources, ReaderOptions options, base::Clock& clock);
@@ -92,6 +95,7 @@ class Reader {
  private:
   absl::Status ReadConfig();
   void AwaitConfigz();
+  void AwaitPods(base::Instant until);
   bool TakeConfigz(const KubeletRun& run, std::chrono::milliseconds patience);
   bool TakeVersion();
   void GoByLastWord();
@@ -118,6 +122,7 @@ class Reader {
   KubeletRun run_;
   KnownPods pods_;  // what facts_.api_pods is of
   KnownDraDevices dra_devices_;
+  absl::Status node_refusal_;
   KubeletRun configured_run_;                                   // the one that facts_.config is of
   std::shared_ptr<const absl::StatusOr<std::string>> configz_;  // its own word, if it has given it
   std::optional<podresources::KubeletConfig> last_word_;        // of a run, while it may be gone by

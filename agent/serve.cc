@@ -126,6 +126,7 @@ class Cluster {
     return {.configz = [this](const KubeletRun& run,
                               milliseconds patience) { return configz_.Of(run, patience); },
             .kubelet_version = [this] { return node_.kubelet_version(); },
+            .node_refusal = [this] { return node_.refusal(); },
             .pods = [this] { return pods_.Get(); },
             .dra_devices = [this] { return slices_.Get(); }};
   }

@@ -117,11 +117,34 @@ void ThisNode::Take(const kube::WatchEvent& event) {
     case Kind::kSynced:
       if (Get() == nullptr) Set({});
       spdlog::info("event=node_watch state=synced");
+      SetRefusal(absl::OkStatus());
       break;
     case Kind::kLost:
-      spdlog::warn("event=node_watch state=lost error={}", base::OneLine(event.reason));
+      Lost(event);
       break;
   }
+}
+
+void ThisNode::Lost(const kube::WatchEvent& event) {
+  const bool refused = event.code == absl::StatusCode::kPermissionDenied;
+  spdlog::log(refused ? spdlog::level::err : spdlog::level::warn,
+              "event=node_watch state={} error={}", refused ? "refused" : "lost",
+              base::OneLine(event.reason));
+  if (refused) SetRefusal(absl::PermissionDeniedError(event.reason));
+}
+
+void ThisNode::SetRefusal(absl::Status refusal) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (refusal_ == refusal) return;
+    refusal_ = std::move(refusal);
+  }
+  changed_();
+}
+
+absl::Status ThisNode::refusal() const {
+  const std::lock_guard lock(mutex_);
+  return refusal_;
 }
 
 void ThisNode::Set(NodeObject node) {

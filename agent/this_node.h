@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/settling.h"
 #include "kube/client.h"
@@ -37,10 +38,12 @@ absl::StatusOr<NodeObject> ReadNode(const kube::Object& object);
 // stands. Safe for concurrent use.
 class ThisNode {
  public:
-  // `changed` is called on a thread of the watch when one of NodeObject's members is another one;
-  // heartbeats alone are none. The client outlives this.
+  // `changed` is called on a thread of the watch when one of NodeObject's members is another one, or
+  // the refusal is; heartbeats alone are no change. The client outlives this.
   ThisNode(kube::Client& client, const std::string& name, std::function<void()> changed);
 
+  // Why it may not be read: the missing permission. OK otherwise.
+  absl::Status refusal() const;
   // nullptr until the API server has said something.
   std::shared_ptr<const NodeObject> Get() const;
   // Waits until it has; nullptr if told to stop.
@@ -54,11 +57,14 @@ class ThisNode {
  private:
   void Take(const kube::WatchEvent& event);
   void Set(NodeObject node);
+  void Lost(const kube::WatchEvent& event);
+  void SetRefusal(absl::Status refusal);
 
   const std::function<void()> changed_;
   mutable std::mutex mutex_;
   mutable std::condition_variable_any known_;
-  std::shared_ptr<const NodeObject> node_;  // guarded by mutex_
+  std::shared_ptr<const NodeObject> node_;  // guarded by mutex_, as this:
+  absl::Status refusal_;
   kube::Watch watch_;                       // the last: it calls Take
 };
 

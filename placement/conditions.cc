@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace placement {
 namespace {
@@ -48,7 +50,13 @@ Condition AllocatableKnown(const Facts& facts, const CpuAccount& cpus) {
                       cpus.estimated ? " less the reserved CPUs and memory" : "")};
 }
 
-Condition ConfigKnown(const KubeletFacts& kubelet) {
+// What a diagnostic says; "" if there is none of this code.
+std::string MessageOf(const base::Diagnostics& diagnostics, std::string_view code) {
+  const auto found = std::ranges::find(diagnostics, code, &base::Diagnostic::code);
+  return found == diagnostics.end() ? "" : found->message;
+}
+
+Condition ConfigKnown(const Facts& facts, const KubeletFacts& kubelet) {
   std::string missing;
   const auto check = [&](const std::string& value, std::string_view name) {
     if (value.empty()) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
@@ -58,8 +66,14 @@ Condition ConfigKnown(const KubeletFacts& kubelet) {
   if (kubelet.topology_policy != "none") check(kubelet.topology_scope, "topology manager scope");
   check(kubelet.cpu_policy, "CPU manager policy");
   check(kubelet.memory_policy, "memory manager policy");
-  if (missing.empty()) return {"ConfigKnown", "True", "AllKnown", ""};
-  return {"ConfigKnown", "False", "PartlyUnknown", fmt::format("Not known: {}.", missing)};
+  const std::string why = MessageOf(facts.config.diagnostics, "ConfigzUnreadable");
+  const std::string by_files =
+      why.empty() ? "" : fmt::format("The kubelet did not say it itself: {}", why);
+  if (!missing.empty()) {
+    return {"ConfigKnown", "False", "PartlyUnknown",
+            fmt::format("Not known: {}.{}{}", missing, by_files.empty() ? "" : " ", by_files)};
+  }
+  return {"ConfigKnown", "True", by_files.empty() ? "AllKnown" : "KnownByFiles", by_files};
 }
 
 Condition DevicesRegistered(const Facts& facts, const DeviceAccount& devices) {
@@ -92,6 +106,18 @@ Condition KernelAgrees(const Facts& facts, const NodePlacement& placement,
                       compared.count, compared.of)};
 }
 
+// The condition is there only where a permission is missing.
+std::optional<Condition> NodeUnreadable(const Facts& facts) {
+  constexpr const char* kType = "NodeUnreadable";
+  const std::string why = MessageOf(facts.diagnostics, kType);
+  if (why.empty()) return std::nullopt;
+  return Condition{
+      kType, "True", "PermissionMissing",
+      fmt::format("What is written has no owner, unhealthy devices are not told from missing ones, "
+                  "and the kubelet is not asked for its configuration: {}",
+                  why)};
+}
+
 Condition Settled(const Facts& facts) {
   if (facts.settled) return {"Settled", "True", "FilesUnchanged", ""};
   return {"Settled", "False", "FilesChanging",
@@ -113,9 +139,12 @@ Condition StateKnown(const Facts& facts, const KubeletFacts& kubelet,
   if (!missing.empty()) {
     return {"StateKnown", "False", "FilesMissing", fmt::format("Not read: {}.", missing)};
   }
-  const auto old = std::ranges::find(diagnostics, "StateFilesOld", &base::Diagnostic::code);
-  if (old != diagnostics.end()) return {"StateKnown", "False", "FilesOld", old->message};
-  return {"StateKnown", "True", "AllRead", ""};
+  const std::string old = MessageOf(diagnostics, "StateFilesOld");
+  if (!old.empty()) return {"StateKnown", "False", "FilesOld", old};
+  const std::string unread = MessageOf(facts.diagnostics, "NodePodsUnreadable");
+  if (unread.empty()) return {"StateKnown", "True", "AllRead", ""};
+  return {"StateKnown", "True", "PodsByLogFolders",
+          fmt::format("The API server does not name the node's pods: {}", unread)};
 }
 
 Condition TopologyConsistent(const base::Diagnostics& diagnostics) {
@@ -138,14 +167,17 @@ std::vector<Condition> MakeConditions(const Facts& facts, const NodePlacement& p
                                       const Compared& compared, const CpuAccount& cpus,
                                       const DeviceAccount& devices,
                                       const base::Diagnostics& diagnostics) {
-  return {AllocatableKnown(facts, cpus),
-          ConfigKnown(placement.kubelet),
-          DevicesRegistered(facts, devices),
-          KernelAgrees(facts, placement, compared),
-          PodResourcesReachable(facts),
-          Settled(facts),
-          StateKnown(facts, placement.kubelet, diagnostics),
-          TopologyConsistent(diagnostics)};
+  std::vector<Condition> conditions = {AllocatableKnown(facts, cpus),
+                                       ConfigKnown(facts, placement.kubelet),
+                                       DevicesRegistered(facts, devices),
+                                       KernelAgrees(facts, placement, compared),
+                                       PodResourcesReachable(facts),
+                                       Settled(facts),
+                                       StateKnown(facts, placement.kubelet, diagnostics),
+                                       TopologyConsistent(diagnostics)};
+  if (auto unreadable = NodeUnreadable(facts)) conditions.push_back(*std::move(unreadable));
+  std::ranges::sort(conditions, {}, &Condition::type);
+  return conditions;
 }
 
 }  // namespace placement

@@ -111,6 +111,7 @@ class ThisNodeTest : public testing::Test {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return node_ != nullptr; });
       seen_.push_back(node_->Get());
+      refusals_.push_back(node_->refusal());
       changed_.notify_all();
     });
     const std::lock_guard lock(mutex_);
@@ -132,6 +133,7 @@ class ThisNodeTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<const NodeObject>> seen_;
+  std::vector<absl::Status> refusals_;
   std::unique_ptr<ThisNode> node_;
 };
 
@@ -181,6 +183,21 @@ TEST_F(ThisNodeTest, KnowsThatThereIsNoSuchNode) {
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_FALSE(seen[0]->exists);
   EXPECT_EQ(node_->uid(), std::nullopt);
+}
+
+TEST_F(ThisNodeTest, SaidOnlyThatAWatchWasLostWhereItMayNotReadTheNode) {
+  server_
+      .Then(StatusReply(403, "Forbidden",
+                        R"(nodes \"gpu-7\" is forbidden: User \"x\" cannot list resource \"nodes\" )"
+                        R"(in API group \"\" at the cluster scope)"))
+      .Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1")}, kHang));
+  Start();
+  AwaitChanges(3);  // refused, known, no longer refused
+  EXPECT_EQ(node_->refusal(), absl::OkStatus());
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(refusals_.front(),
+              test::StatusIs(absl::StatusCode::kPermissionDenied,
+                             HasSubstr("missing permission: list nodes")));
 }
 
 TEST_F(ThisNodeTest, KeepsWhatItKnewWhileTheApiServerIsAwayAndWhatItDoesNotUnderstand) {

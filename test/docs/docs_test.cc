@@ -127,7 +127,7 @@ TEST(Documents, NameEachConditionAndWhyItIsNotTrue) {
   const std::string section = Section(Slurp("docs/nodeplacement.md"), "## Conditions");
   const Words types = Union({Matches(sources, R"re(\{"([A-Z]\w+)",\s*"(?:True|False|Unknown)")re"),
                              Matches(sources, R"re(k(?:Type|Condition)(?:\[\])? = "(\w+)")re")});
-  EXPECT_THAT(types, SizeIs(11));
+  EXPECT_THAT(types, SizeIs(12));
   EXPECT_EQ(FirstColumn(section), types);
 
   const Words reasons = Union(

@@ -13,8 +13,10 @@ namespace placement {
 namespace {
 
 using podresources::Container;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Not;
 
 Container On(const std::string& cpus, const std::vector<podresources::Device>& devices = {}) {
@@ -54,6 +56,27 @@ TEST(JoinWithoutApiPods, MissesTheLogFolders) {
   const Observation seen = scene.Look();
   EXPECT_THAT(Codes(seen), Contains("PodUidsUnknown"));
   EXPECT_EQ(ConditionOf(seen, "StateKnown"), "False FilesMissing");
+}
+
+TEST(Conditions, SaidNothingOfWhatTheKubeletAndTheApiServerDidNotTell) {
+  Scene scene(TwoNodes());
+  scene.Add("llm-0", "uid-1", {On("4-7")});
+  EXPECT_EQ(ConditionOf(scene.Look(), "ConfigKnown"), "True AllKnown");
+  EXPECT_EQ(ConditionOf(scene.Look(), "NodeUnreadable"), "");
+  const std::string why = "missing permission: ";
+  scene.facts.config.diagnostics = {{"ConfigzUnreadable", "", why + "get nodes/configz"}};
+  scene.facts.diagnostics = {{"NodePodsUnreadable", "", why + "watch pods"},
+                             {"NodeUnreadable", "", why + "watch nodes"}};
+  const Observation seen = scene.Look();
+  EXPECT_EQ(ConditionOf(seen, "ConfigKnown"), "True KnownByFiles");
+  EXPECT_EQ(ConditionOf(seen, "StateKnown"), "True PodsByLogFolders");
+  EXPECT_EQ(ConditionOf(seen, "NodeUnreadable"), "True PermissionMissing");
+  std::string messages;
+  for (const Condition& condition : seen.placement.conditions) messages += condition.message + "\n";
+  EXPECT_THAT(messages, AllOf(HasSubstr(why + "get nodes/configz"), HasSubstr(why + "watch pods"),
+                              HasSubstr(why + "watch nodes")));
+  scene.facts.config.topology_policy.value.reset();
+  EXPECT_EQ(ConditionOf(scene.Look(), "ConfigKnown"), "False PartlyUnknown");
 }
 
 TEST(JoinWithApiPods, CountsAPodThatTheApiServerDoesNotHave) {
