@@ -107,6 +107,13 @@ void AddFlags(CLI::App& app, Options& options, Flags& flags) {
            ->group("Where to read"),
        "NAME");
 
+  text(
+      app.add_option("--exclude-resource", options.excluded_resources,
+                     "Leave this resource out of NodeResourceTopology;\ncan be given several times")
+          ->allow_extra_args(false)
+          ->group("What to show"),
+      "NAME");
+
   app.add_flag("--ascii", options.ascii,
                "Draw with ASCII only (always, if the locale is not\nUTF-8)")
       ->group("How it looks");

@@ -38,9 +38,10 @@ struct Options {
   std::string root = "/";
   bool root_given = false;
   std::optional<std::string> topology_xml;
-  std::optional<std::string> podresources;    // a socket or a file of recorded replies
-  std::optional<std::string> kubelet_config;  // below the root
-  std::string node_name;                      // never empty
+  std::optional<std::string> podresources;      // a socket or a file of recorded replies
+  std::optional<std::string> kubelet_config;    // below the root
+  std::string node_name;                        // never empty
+  std::vector<std::string> excluded_resources;  // from NodeResourceTopology
   std::string log_level;
   bool ascii = false;
   bool color = false;

@@ -141,6 +141,7 @@ Reader::Reader(Sources sources, ReaderOptions options, base::Clock& clock)
     : sources_(std::move(sources)), options_(std::move(options)), clock_(clock) {
   facts_.node_name = sources_.node_name;
   facts_.agent_version = kVersion;
+  facts_.excluded_resources = sources_.excluded_resources;
 }
 
 // The kubelet is asked for its configuration first: it may answer while the rest is read.

@@ -77,6 +77,8 @@ absl::StatusOr<Sources> OpenSources(const Options& options) {
   sources.podresources = options.podresources;
   sources.kubelet_config = options.kubelet_config;
   sources.node_name = options.node_name;
+  sources.excluded_resources = {options.excluded_resources.begin(),
+                                options.excluded_resources.end()};
   if (options.topology_xml && !options.root_given) {
     if (!options.kubelet_config) return sources;
     return absl::InvalidArgumentError("--kubelet-config is read below --root: give --root as well");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@ struct Sources {
   std::optional<std::string> podresources;    // a socket or a recording; nullopt: in `files`
   std::optional<std::string> kubelet_config;  // below `files`
   std::string node_name;
+  std::set<std::string> excluded_resources = {};  // from NodeResourceTopology
 };
 
 // What the kubelet said and what its files said around it.

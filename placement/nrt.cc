@@ -53,23 +53,25 @@ std::vector<std::string> LegacyPolicies(const KubeletFacts& kubelet) {
   return {};
 }
 
-// Upstream's rule for what a pod must hold to be in the fingerprint "with-exclusive-resources".
-bool CountsForFingerprint(const podresources::Pod& pod) {
-  return std::ranges::any_of(pod.containers, [](const podresources::Container& container) {
+// Upstream's rule for what a pod must hold to be in the fingerprint "with-exclusive-resources". Who
+// compares it counts the devices that the object lists.
+bool CountsForFingerprint(const podresources::Pod& pod, const std::set<std::string>& excluded) {
+  return std::ranges::any_of(pod.containers, [&](const podresources::Container& container) {
     return !container.cpus.empty() ||
            std::ranges::any_of(
                container.memory,
                [](const podresources::MemoryBlock& block) { return !block.numa_nodes.empty(); }) ||
-           std::ranges::any_of(container.devices, [](const podresources::Device& device) {
-             return !device.numa_nodes.empty();
+           std::ranges::any_of(container.devices, [&](const podresources::Device& device) {
+             return !device.numa_nodes.empty() && !excluded.contains(device.resource);
            });
   });
 }
 
-std::string Fingerprint(const podresources::Assignments& assignments) {
+std::string Fingerprint(const podresources::Assignments& assignments,
+                        const std::set<std::string>& excluded) {
   std::vector<std::pair<std::string, std::string>> pods;
   for (const podresources::Pod& pod : assignments.pods) {
-    if (CountsForFingerprint(pod)) pods.emplace_back(pod.namespace_name, pod.name);
+    if (CountsForFingerprint(pod, excluded)) pods.emplace_back(pod.namespace_name, pod.name);
   }
   return PodFingerprint(pods);
 }
@@ -176,7 +178,7 @@ NodeResourceTopology MakeNrt(const Facts& facts, const NodePlacement& placement,
                              const CpuAccount& cpus, const DeviceAccount& devices) {
   NodeResourceTopology nrt;
   nrt.name = placement.node_name;
-  const std::string fingerprint = Fingerprint(*facts.assignments);
+  const std::string fingerprint = Fingerprint(*facts.assignments, facts.excluded_resources);
   nrt.annotations = {{.name = "topology.node.k8s.io/fingerprint", .value = fingerprint}};
   nrt.topology_policies = LegacyPolicies(placement.kubelet);
   nrt.attributes = Attributes(facts, placement, fingerprint);
@@ -196,6 +198,9 @@ NodeResourceTopology MakeNrt(const Facts& facts, const NodePlacement& placement,
     }
     zone.attributes = ZoneAttributes(*node, placed);
     zone.resources = Resources(placed, placement.kubelet, cpus, devices);
+    std::erase_if(zone.resources, [&](const NrtResource& resource) {
+      return facts.excluded_resources.contains(resource.name);
+    });
     nrt.zones.push_back(std::move(zone));
   }
   return nrt;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Facts {
   // Devices of the last observation: one that is missing from GetAllocatableResources now, while
   // its resource is still there, has turned unhealthy and still counts for the kubelet.
   std::vector<PlacedDevice> known_devices;
+  // That NodeResourceTopology is not to have. NodePlacement has all, since the kubelet has.
+  std::set<std::string> excluded_resources;
   base::Diagnostics diagnostics;  // of gathering them
   // false: the kubelet's files changed, or were half of a change, at every attempt to read them
   bool settled = true;

@@ -52,6 +52,14 @@ TEST(Options, TakeTheNodesNameFromTheFlagThenTheEnvironmentThenTheHost) {
   EXPECT_EQ(Parse({"--node-name", "from-flag"}, environment).options->node_name, "from-flag");
 }
 
+TEST(Options, ExcludeEachResourceThatIsNamed) {
+  const CommandLine line = Parse(
+      {"--exclude-resource", "memory", "--dry-run", "--exclude-resource", "example.com/fpga"});
+  ASSERT_TRUE(line.options) << line.err;
+  EXPECT_EQ(line.options->excluded_resources,
+            (std::vector<std::string>{"memory", "example.com/fpga"}));
+}
+
 TEST(Options, ColourNeedsATerminalAndRespectsNoColorUnlessAskedFor) {
   Environment environment = kTerminal;
   environment.no_color = true;

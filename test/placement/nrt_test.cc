@@ -89,6 +89,26 @@ TEST(Nrt, CountsAndSubtractsADeviceOfTwoNumaNodesInEachZone) {
   }
 }
 
+TEST(Nrt, ListsAnExcludedResourceInNoZoneThoughItIsInUse) {
+  Scene scene(TwoNodes());
+  scene.AddDevice(Gpu("GPU-a", {0}));
+  scene.AddDevice(Gpu("GPU-b", {1}));
+  scene.Add("llm-0", "u", {Of("1-4", {}, {Gpu("GPU-a", {0})})});
+  scene.Add("gpu-alone", "v", {Of("", {}, {Gpu("GPU-b", {1})})});
+  const Observation all = scene.Look();
+  scene.facts.excluded_resources = {"nvidia.com/gpu", "memory", "example.com/none"};
+  const Observation seen = scene.Look();
+  EXPECT_THAT(FindZone(seen, "node-0")->resources, ElementsAre(NrtResource{"cpu", 16, 15, 11}));
+  EXPECT_THAT(FindZone(seen, "node-1")->resources, ElementsAre(NrtResource{"cpu", 16, 16, 16}));
+  EXPECT_EQ(seen.placement, all.placement) << "which tells what the kubelet aligns by";
+  EXPECT_EQ(seen.placement.pods[1].alignment, Alignment::kAligned);
+
+  scene.facts.assignments->pods.pop_back();
+  EXPECT_EQ(Attribute(seen.nrt->attributes, "nodeTopologyPodsFingerprint"),
+            Attribute(scene.Look().nrt->attributes, "nodeTopologyPodsFingerprint"))
+      << "who compares it does not know of the other pod's device";
+}
+
 TEST(Nrt, ListsCpuAndMemoryInNoZoneWithoutTheirManagers) {
   Scene scene(TwoNodes());
   scene.facts.config.cpu_policy.value = "none";
