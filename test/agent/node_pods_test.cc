@@ -6,12 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
-#include "kube/http_transport.h"
-#include "test/fakes/clock.h"
-#include "test/kube/scripted_server.h"
+#include "test/agent/following.h"
 #include "test/kube/watch_lines.h"
 #include "test/support/files.h"
 #include "test/support/status.h"
@@ -30,8 +26,6 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
-
-constexpr auto kHang = test::Answer::Then::kHang;
 
 std::string PodJson(const std::string& name, const std::string& version, const std::string& phase,
                     const std::string& ready_since = "12:00") {
@@ -91,37 +85,7 @@ TEST(ReadApiPod, NamesTheFieldThatMakesNoSense) {
                        HasSubstr("status.containerStatuses[0].containerID: is no string")));
 }
 
-class NodePodsTest : public testing::Test {
- protected:
-  void Start() {
-    auto pods = std::make_unique<NodePods>(client_, "gpu-7", [this] {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return pods_ != nullptr; });
-      seen_.push_back(pods_->Get());
-      changed_.notify_all();
-    });
-    const std::lock_guard lock(mutex_);
-    pods_ = std::move(pods);
-    changed_.notify_all();
-  }
-  // What there was at each change, once there were so many; fewer after 10 s.
-  std::vector<NodePods::Pods> AwaitChanges(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return seen_.size() >= count; });
-    EXPECT_EQ(seen_.size(), count);
-    return seen_;
-  }
-
-  test::ScriptedServer server_;
-  test::FakeClock clock_;
-  std::unique_ptr<kube::Transport> transport_ =
-      kube::MakeTransport({.server = server_.url()}, clock_).value();
-  kube::Client client_{*transport_, clock_, {}, [] { return 0.0; }};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<NodePods::Pods> seen_;
-  std::unique_ptr<NodePods> pods_;
-};
+using NodePodsTest = test::FollowingTest<NodePods>;
 
 auto IsNamed(const std::string& name) { return Field(&ApiPod::name, name); }
 

@@ -6,14 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <vector>
 
 #include "hwinfo/pci_address.h"
-#include "kube/http_transport.h"
-#include "test/fakes/clock.h"
-#include "test/kube/scripted_server.h"
+#include "test/agent/following.h"
 #include "test/kube/watch_lines.h"
 #include "test/support/files.h"
 #include "test/support/status.h"
@@ -32,8 +28,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 using testing::StartsWith;
-
-constexpr auto kHang = test::Answer::Then::kHang;
 
 DraAttributes AttributesIn(const std::string& attributes) {
   const absl::StatusOr<ResourceSlice> slice =
@@ -125,41 +119,13 @@ std::string SliceJson(const std::string& name, int generation, int node) {
       name, name, 10 * generation + node, generation, node);
 }
 
-class ResourceSlicesTest : public testing::Test {
+class ResourceSlicesTest : public test::FollowingTest<ResourceSlices> {
  protected:
-  void Start() {
-    auto slices = std::make_unique<ResourceSlices>(client_, "gpu-7", [this] {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return slices_ != nullptr; });
-      seen_.push_back(slices_->Get());
-      changed_.notify_all();
-    });
-    const std::lock_guard lock(mutex_);
-    slices_ = std::move(slices);
-    changed_.notify_all();
-  }
-  // What there was at each change, once there were so many; fewer after 10 s.
-  std::vector<ResourceSlices::Devices> AwaitChanges(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return seen_.size() >= count; });
-    EXPECT_EQ(seen_.size(), count);
-    return seen_;
-  }
   // Of the one device that there is.
   static int NodeOf(const ResourceSlices::Devices& devices) {
     const auto found = (*devices)->find({.driver = "dra.net", .pool = "gpu-7", .name = "eth1"});
     return found == (*devices)->end() ? -1 : found->second.numa_node.value_or(-1);
   }
-
-  test::ScriptedServer server_;
-  test::FakeClock clock_;
-  std::unique_ptr<kube::Transport> transport_ =
-      kube::MakeTransport({.server = server_.url()}, clock_).value();
-  kube::Client client_{*transport_, clock_, {}, [] { return 0.0; }};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<ResourceSlices::Devices> seen_;
-  std::unique_ptr<ResourceSlices> slices_;
 };
 
 TEST_F(ResourceSlicesTest, TellOfTheDevicesAndTheirChanges) {

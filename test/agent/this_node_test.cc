@@ -5,13 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-
-#include "kube/http_transport.h"
-#include "test/fakes/clock.h"
-#include "test/kube/scripted_server.h"
+#include "test/agent/following.h"
 #include "test/kube/watch_lines.h"
 #include "test/support/files.h"
 #include "test/support/status.h"
@@ -27,8 +21,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
-
-constexpr auto kHang = test::Answer::Then::kHang;
 
 struct NodeSpec {
   std::string version = "1";
@@ -104,47 +96,16 @@ TEST(ReadNode, WasDroppedWholeForOneQuantityThatMakesNoSense) {
                           HasSubstr("status.capacity.nvidia.com/gpu: ")));
 }
 
-class ThisNodeTest : public testing::Test {
- protected:
-  void Start() {
-    auto node = std::make_unique<ThisNode>(client_, "gpu-7", [this] {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return node_ != nullptr; });
-      seen_.push_back(node_->Get());
-      refusals_.push_back(node_->refusal());
-      changed_.notify_all();
-    });
-    const std::lock_guard lock(mutex_);
-    node_ = std::move(node);
-    changed_.notify_all();
-  }
-  // What was seen at each change, once there were so many; fewer after 10 s.
-  std::vector<std::shared_ptr<const NodeObject>> AwaitChanges(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return seen_.size() >= count; });
-    return seen_;
-  }
-
-  test::ScriptedServer server_;
-  test::FakeClock clock_;
-  std::unique_ptr<kube::Transport> transport_ =
-      kube::MakeTransport({.server = server_.url()}, clock_).value();
-  kube::Client client_{*transport_, clock_, {}, [] { return 0.0; }};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<const NodeObject>> seen_;
-  std::vector<absl::Status> refusals_;
-  std::unique_ptr<ThisNode> node_;
-};
+using ThisNodeTest = test::FollowingTest<ThisNode>;
 
 TEST_F(ThisNodeTest, KnowsNothingBeforeTheApiServerHasSpoken) {
   Start();
-  EXPECT_EQ(node_->Get(), nullptr);
-  EXPECT_EQ(node_->uid(), std::nullopt);
-  EXPECT_EQ(node_->capacity(), std::nullopt);
+  EXPECT_EQ(follower_->Get(), nullptr);
+  EXPECT_EQ(follower_->uid(), std::nullopt);
+  EXPECT_EQ(follower_->capacity(), std::nullopt);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(node_->Await(stop.get_token()), nullptr);
+  EXPECT_EQ(follower_->Await(stop.get_token()), nullptr);
 }
 
 TEST_F(ThisNodeTest, TellsOfChangesButNotOfHeartbeats) {
@@ -157,8 +118,8 @@ TEST_F(ThisNodeTest, TellsOfChangesButNotOfHeartbeats) {
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[0]->capacity.at("nvidia.com/gpu"), 8);
   EXPECT_EQ(seen[1]->capacity.at("nvidia.com/gpu"), 7);
-  EXPECT_EQ(node_->Await({}), seen[1]);
-  EXPECT_EQ(node_->kubelet_version(), "v1.37.2");
+  EXPECT_EQ(follower_->Await({}), seen[1]);
+  EXPECT_EQ(follower_->kubelet_version(), "v1.37.2");
   EXPECT_THAT(server_.requests()[0].target,
               HasSubstr("/api/v1/nodes?fieldSelector=metadata.name%3Dgpu-7&"));
 }
@@ -173,7 +134,7 @@ TEST_F(ThisNodeTest, KnowsThatTheNodeWasDeletedAndThatAnotherOneHasItsName) {
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0]->uid, "uid-1");
   EXPECT_EQ(*seen[1], NodeObject());
-  EXPECT_EQ(node_->uid(), "uid-2");
+  EXPECT_EQ(follower_->uid(), "uid-2");
 }
 
 TEST_F(ThisNodeTest, KnowsThatThereIsNoSuchNode) {
@@ -182,22 +143,29 @@ TEST_F(ThisNodeTest, KnowsThatThereIsNoSuchNode) {
   const auto seen = AwaitChanges(1);
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_FALSE(seen[0]->exists);
-  EXPECT_EQ(node_->uid(), std::nullopt);
+  EXPECT_EQ(follower_->uid(), std::nullopt);
+}
+
+// Of a permission that is missing.
+test::Answer Refusal() {
+  return StatusReply(403, "Forbidden",
+                     R"(User \"u\" cannot watch resource \"nodes\" in API group \"\" at)");
 }
 
 TEST_F(ThisNodeTest, SaidOnlyThatAWatchWasLostWhereItMayNotReadTheNode) {
-  server_
-      .Then(StatusReply(403, "Forbidden",
-                        R"(nodes \"gpu-7\" is forbidden: User \"x\" cannot list resource \"nodes\" )"
-                        R"(in API group \"\" at the cluster scope)"))
-      .Then(Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1")}, kHang));
+  server_.Then(Refusal());
   Start();
-  AwaitChanges(3);  // refused, known, no longer refused
-  EXPECT_EQ(node_->refusal(), absl::OkStatus());
-  const std::lock_guard lock(mutex_);
-  EXPECT_THAT(refusals_.front(),
-              test::StatusIs(absl::StatusCode::kPermissionDenied,
-                             HasSubstr("missing permission: list nodes")));
+  EXPECT_EQ(AwaitChanges(1)[0], nullptr);
+  EXPECT_THAT(follower_->refusal(), test::StatusIs(absl::StatusCode::kPermissionDenied,
+                                                   HasSubstr("missing permission: watch nodes")));
+}
+
+TEST_F(ThisNodeTest, ReadsTheNodeAsSoonAsItMay) {
+  server_.Then(Refusal()).Then(
+      Chunked({EventLine("ADDED", NodeJson({})), InitialEndLine("1")}, kHang));
+  Start();
+  EXPECT_EQ(AwaitChanges(3)[2]->uid, "uid-1");  // refused, known, no longer refused
+  EXPECT_OK(follower_->refusal());
 }
 
 TEST_F(ThisNodeTest, KeepsWhatItKnewWhileTheApiServerIsAwayAndWhatItDoesNotUnderstand) {
