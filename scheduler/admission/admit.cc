@@ -32,7 +32,7 @@ class Admission {
         before_(state.pool),
         verdict_(verdict),
         choices_(choices),
-        managed_(Manages(machine_.settings, request)),
+        managed_(ManagesPod(machine_.settings, request)),
         reusable_cpus_(machine_.cpu.cpu_slots) {
     for (const DeviceResource& resource : machine_.devices) {
       reusable_devices_.push_back(Bits(static_cast<int>(resource.devices.size())));
@@ -66,12 +66,6 @@ class Admission {
                                           : Allocate(wants, container, static_cast<int>(i));
     }
     return going;
-  }
-
-  // Whether the CPU and memory managers do not leave the pod alone.
-  static bool Manages(const Settings& settings, const Request& request) {
-    return !request.pod_level ||
-           (settings.pod_level_managers && KnowsPodLevelManagers(settings.minor_version));
   }
 
   const Pool& pool() const { return changed_ ? *changed_ : before_; }

@@ -8,9 +8,16 @@
 #include "absl/container/inlined_vector.h"
 #include "scheduler/admission/machine.h"
 #include "scheduler/admission/memory_manager.h"
+#include "scheduler/admission/release.h"
 #include "scheduler/admission/request.h"
 
 namespace scheduler::admission {
+
+// Whether the CPU and memory managers do not leave the pod alone.
+inline bool ManagesPod(const Settings& settings, const Request& request) {
+  return !request.pod_level ||
+         (settings.pod_level_managers && KnowsPodLevelManagers(settings.minor_version));
+}
 
 // What a container or pod wants of this machine: positions instead of names. What no device plugin
 // and no NUMA node offers is not the managers'.

@@ -69,7 +69,8 @@ NaiveKubelet::NaiveKubelet(const placement::NodePlacement& node,
   ReadTopologyManager(node);
   for (const placement::NumaNodePlacement& numa : node.numa_nodes) ReadNumaNode(numa);
   ReadCpuManager();
-  ReadDevices(node, plugin_order);
+  ReadDevices(node);
+  Prefer(plugin_order);
 }
 
 void NaiveKubelet::ReadTopologyManager(const placement::NodePlacement& node) {
@@ -124,15 +125,16 @@ void NaiveKubelet::ReadCpuManager() {
   }
 }
 
-void NaiveKubelet::ReadDevices(
-    const placement::NodePlacement& node,
-    const std::map<std::string, std::vector<std::string>>& plugin_order) {
+void NaiveKubelet::ReadDevices(const placement::NodePlacement& node) {
   for (const placement::PlacedDevice& device : node.devices) {
     std::optional<Ids> nodes;
     if (!device.numa_nodes.empty() || device.unknown_node) nodes.emplace();
     for (const int id : device.numa_nodes) nodes->insert(id);
     devices_[device.resource].push_back({device.id, nodes, device.healthy});
   }
+}
+
+void NaiveKubelet::Prefer(const std::map<std::string, std::vector<std::string>>& plugin_order) {
   for (auto& [resource, devices] : devices_) {
     const auto wanted = plugin_order.find(resource);
     const auto rank = [&](const Device& device) {

@@ -77,6 +77,8 @@ class NaiveKubelet {
   void Start(const kube::Pod& pod);
   void Remove(const std::string& uid);
   void SetUnhealthy(const std::string& resource, const std::set<std::string>& ids);
+  // From now on the plugins prefer their devices in this order.
+  void Prefer(const std::map<std::string, std::vector<std::string>>& plugin_order);
 
   const Ids& shared_cpus() const { return shared_; }  // without the reserved ones
   const std::map<int, NaiveMemory>& memory() const { return memory_; }
@@ -124,8 +126,7 @@ class NaiveKubelet {
   void ReadTopologyManager(const placement::NodePlacement& node);
   void ReadNumaNode(const placement::NumaNodePlacement& numa);
   void ReadCpuManager();
-  void ReadDevices(const placement::NodePlacement& node,
-                   const std::map<std::string, std::vector<std::string>>& plugin_order);
+  void ReadDevices(const placement::NodePlacement& node);
 
   Wish WishOf(const kube::Pod& pod, const kube::Container& container) const;
   Wish WishOfPod(const kube::Pod& pod) const;

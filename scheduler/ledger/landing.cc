@@ -1,0 +1,224 @@
+#include "scheduler/ledger/landing.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "scheduler/admission/admit.h"
+
+namespace scheduler::ledger {
+namespace {
+
+using admission::At;
+using admission::Bits;
+using admission::Machine;
+using admission::Mask;
+using admission::Pool;
+using admission::TopologyPolicy;
+using admission::Verdict;
+using admission::Wants;
+
+bool OneBit(Mask mask) { return std::popcount(mask) == 1; }
+
+bool WantsNothing(const Wants& wants) {
+  return wants.cpus == 0 && wants.memory.empty() && wants.devices.empty() && !wants.unknown_memory;
+}
+
+bool IsStrict(const Machine& machine) {
+  const TopologyPolicy policy = machine.settings.topology_policy;
+  return machine.numa_count() > 1 &&
+         (policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode);
+}
+
+bool WholePod(const Machine& machine) {
+  return machine.settings.topology_policy != TopologyPolicy::kNone &&
+         machine.settings.topology_scope == admission::TopologyScope::kPod;
+}
+
+void AddOnce(Pool pool, std::vector<Pool>& pools) {
+  if (std::ranges::find(pools, pool) == pools.end()) pools.push_back(std::move(pool));
+}
+
+// Takes so many off `free`, lowest first, as far as there are.
+void TakeLowest(const Bits& from, std::int64_t count, Bits& taken) {
+  from.ForEach([&](int position) {
+    if (count-- > 0) taken.Set(position);
+  });
+}
+
+}  // namespace
+
+bool IsAnsweredAtOnce(const Machine& machine, const admission::Request& request) {
+  if (!IsStrict(machine) || WholePod(machine)) return true;
+  return std::ranges::count_if(request.containers, [](const auto& container) {
+           return !(container.demand == admission::Demand());
+         }) <= 1;
+}
+
+Lander::Lander(const admission::NodeState& node, const admission::Request& request)
+    : node_(node), machine_(*node.machine), request_(request), strict_(IsStrict(*node.machine)) {
+  const bool managed = admission::ManagesPod(machine_.settings, request);
+  if (!strict_ || WholePod(machine_)) {
+    admission::Demand whole = request.pod;
+    for (const auto& amount : request.pod_init_memory) whole.memory.push_back(amount);
+    AddUnit(request, whole, managed, false);
+    return;
+  }
+  for (const admission::ContainerDemand& container : request.containers) {
+    admission::Request alone = request;
+    alone.containers = {container};
+    AddUnit(std::move(alone), container.demand, managed, container.reuses());
+  }
+}
+
+void Lander::AddUnit(admission::Request request, const admission::Demand& demand, bool managed,
+                     bool reuses) {
+  Wants wants(machine_, demand, managed);
+  if (WantsNothing(wants)) return;
+  const Mask holders = Holders(wants);
+  tied_ = tied_ || reuses;
+  units_.push_back({std::move(request), std::move(wants), holders, reuses});
+}
+
+Mask Lander::Holders(const Wants& wants) const {
+  Mask holders = 0;
+  for (int numa = 0; numa < machine_.numa_count(); ++numa) {
+    const std::size_t at = At(numa);
+    bool holds = (machine_.cpu.in_numa[at] - machine_.reserved_cpus).Count() >= wants.cpus;
+    for (const auto& [type, bytes] : wants.memory) {
+      holds = holds && machine_.memory[at][At(type)].allocatable >= bytes;
+    }
+    for (const auto& [resource, count] : wants.devices) {
+      const admission::DeviceResource& facts = machine_.devices[At(resource)];
+      holds = holds && (!facts.aligned || facts.on_node[at].Count() >= count);
+    }
+    if (holds) holders |= Mask{1} << numa;
+  }
+  return holders;
+}
+
+admission::NodeState Lander::With(const Pool& pool) const {
+  return {.machine = node_.machine, .device_ids = node_.device_ids, .pool = pool, .pods = {}};
+}
+
+Landing Lander::From(const Pool& pool) const {
+  if (!strict_) return Loose(pool);
+  if (tied_) return Tied(pool);
+  Landing landing;
+  landing.after = {pool};
+  for (const Unit& unit : units_) {
+    Landing next;
+    for (const Pool& before : landing.after) Land(unit, before, next);
+    landing.may_be_refused = landing.may_be_refused || next.may_be_refused;
+    landing.after = std::move(next.after);
+  }
+  landing.refused = landing.may_be_refused && Answer(With(pool), request_).rejected();
+  return landing;
+}
+
+Landing Lander::Loose(const Pool& pool) const {
+  Verdict verdict = Admit(With(pool), request_);
+  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {}};
+  const bool memory =
+      std::ranges::any_of(units_, [](const Unit& unit) { return !unit.wants.memory.empty(); });
+  if (memory && machine_.numa_count() > 1) {
+    for (Pool::NodeMemory& numa : verdict.after.memory) std::ranges::fill(numa.free, 0);
+  }
+  return {.refused = false, .may_be_refused = false, .after = {std::move(verdict.after)}};
+}
+
+// The kubelet lets a container take over what an init container leaves only where that is, and an
+// init container goes where it fits itself: a place too narrow for the next one refuses the pod.
+Landing Lander::Tied(const Pool& pool) const {
+  Verdict verdict = Admit(With(pool), request_);
+  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {}};
+  Landing landing;
+  Mask places = 0;
+  for (const admission::ContainerVerdict& container : verdict.containers) {
+    places |= container.affinity;
+    const auto unit = std::ranges::find_if(units_, [&](const Unit& own) {
+      return own.first_of_several && own.request.containers.front().name == container.name;
+    });
+    if (unit == units_.end() || container.affinity == 0) continue;
+    const Mask lower = (container.affinity & -container.affinity) - 1;
+    if ((unit->holders & lower) != 0) landing.may_be_refused = true;
+  }
+  const bool settled = OneBit(places) && !landing.may_be_refused &&
+                       std::ranges::all_of(units_, [&](const Unit& own) { return OneByOne(own); });
+  landing.after.push_back(settled ? std::move(verdict.after) : Worst(pool));
+  return landing;
+}
+
+void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
+  Verdict verdict = Admit(With(pool), unit.request);
+  if (verdict.rejected()) {
+    landing.may_be_refused = true;
+    return;
+  }
+  const Mask place = verdict.containers.empty() ? 0 : verdict.containers.front().affinity;
+  if (place == 0) {
+    AddOnce(std::move(verdict.after), landing.after);
+    return;
+  }
+  if (!OneBit(place) || !OneByOne(unit)) {
+    Pool after = pool;
+    OccupyAll(unit, after);
+    AddOnce(std::move(after), landing.after);
+    return;
+  }
+  // With prefer-closest-numa-nodes one node may be closer to itself than another.
+  const Mask lower = machine_.settings.prefer_closest_numa_nodes ? ~Mask{0} : place - 1;
+  for (Mask places = place | (unit.holders & lower); places != 0; places &= places - 1) {
+    Pool after = pool;
+    Occupy(unit, std::countr_zero(places), after);
+    AddOnce(std::move(after), landing.after);
+  }
+}
+
+bool Lander::OneByOne(const Unit& unit) const {
+  if (machine_.settings.align_by_socket && unit.wants.cpus > 0) return false;
+  return std::ranges::all_of(unit.wants.devices, [&](const auto& wanted) {
+    return machine_.devices[At(wanted.first)].one_node_each;
+  });
+}
+
+// CPUs whose siblings are reserved go last: full-pcpus-only does not count them, so that the least
+// is left for it.
+void Lander::Occupy(const Unit& unit, int numa, Pool& pool) const {
+  const Bits free = pool.cpus & machine_.cpu.in_numa[At(numa)];
+  Bits cpus(machine_.cpu.cpu_slots);
+  TakeLowest(free - machine_.reserved_physical_cpus, unit.wants.cpus, cpus);
+  TakeLowest(free & machine_.reserved_physical_cpus, unit.wants.cpus - cpus.Count(), cpus);
+  pool.cpus -= cpus;
+  Pool::NodeMemory& memory = pool.memory[At(numa)];
+  for (const auto& [type, bytes] : unit.wants.memory) {
+    memory.free[At(type)] = std::max<std::int64_t>(0, memory.free[At(type)] - bytes);
+    memory.group = Mask{1} << numa;
+    ++memory.assignments;
+  }
+  for (const auto& [resource, count] : unit.wants.devices) {
+    const admission::DeviceResource& facts = machine_.devices[At(resource)];
+    Pool::Devices& devices = pool.devices[At(resource)];
+    const Bits available = devices.healthy - devices.allocated;
+    Bits taken(static_cast<int>(facts.devices.size()));
+    TakeLowest(facts.aligned ? available & facts.on_node[At(numa)] : available, count, taken);
+    devices.allocated |= taken;
+  }
+}
+
+void Lander::OccupyAll(const Unit& unit, Pool& pool) const {
+  for (int numa = 0; numa < machine_.numa_count(); ++numa) Occupy(unit, numa, pool);
+  if (unit.wants.memory.empty() || unit.holders != 0) return;
+  for (Pool::NodeMemory& numa : pool.memory) std::ranges::fill(numa.free, 0);
+}
+
+Pool Lander::Worst(Pool pool) const {
+  if (!strict_) {
+    Landing landing = Loose(pool);
+    return landing.refused ? pool : std::move(landing.after.front());
+  }
+  for (const Unit& unit : units_) OccupyAll(unit, pool);
+  return pool;
+}
+
+}  // namespace scheduler::ledger

@@ -1,0 +1,184 @@
+#include "test/scheduler/cluster_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "placement/encode.h"
+#include "scheduler/admission/request.h"
+#include "scheduler/reconcile/observed.h"
+
+namespace test {
+namespace {
+
+using reference::NaiveContainer;
+using scheduler::admission::At;
+using scheduler::admission::Bits;
+using scheduler::admission::Holding;
+using scheduler::admission::Machine;
+using scheduler::admission::NodeState;
+using scheduler::ledger::NodeView;
+using scheduler::ledger::Standing;
+using scheduler::ledger::Waiting;
+
+placement::PlacedContainer Placed(const NaiveContainer& naive) {
+  placement::PlacedContainer container;
+  container.name = naive.name;
+  for (const int id : naive.cpus) container.cpus.Insert(id);
+  for (const reference::NaiveBlock& block : naive.memory) {
+    placement::PlacedMemory& memory = container.memory.emplace_back();
+    memory.type = block.type;
+    memory.bytes = block.bytes;
+    for (const int id : block.nodes) memory.numa_nodes.Insert(id);
+  }
+  for (const auto& [resource, ids] : naive.devices) {
+    container.devices.push_back({resource, {ids.begin(), ids.end()}});
+  }
+  return container;
+}
+
+bool HoldsNothing(const placement::PlacedContainer& container) {
+  return container.cpus.empty() && container.memory.empty() && container.devices.empty();
+}
+
+// What one pod's containers hold together: an init container's CPUs and devices may be another's
+// too.
+struct Held {
+  Bits cpus;
+  std::vector<Bits> devices;
+  std::vector<std::int64_t> memory;  // by type
+};
+
+Held HeldTogether(const Machine& machine, const std::vector<Holding>& holdings) {
+  Held held{Bits(machine.cpu.cpu_slots), {}, {}};
+  for (const auto& resource : machine.devices) {
+    held.devices.push_back(Bits(static_cast<int>(resource.devices.size())));
+  }
+  held.memory.resize(machine.memory_types.size());
+  const bool own = std::ranges::find(holdings, "", &Holding::container) != holdings.end();
+  for (const Holding& holding : holdings) {
+    if (!own || holding.container.empty()) {
+      held.cpus |= holding.cpus;
+      for (const auto& block : holding.memory) held.memory[At(block.type)] += block.bytes;
+    }
+    for (const auto& [resource, bits] : holding.devices) held.devices[At(resource)] |= bits;
+  }
+  return held;
+}
+
+std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>& held) {
+  const Machine& machine = *state.machine;
+  std::vector<std::int64_t> taken(machine.memory_types.size());
+  for (int numa = 0; numa < machine.numa_count(); ++numa) {
+    for (std::size_t type = 0; type < taken.size(); ++type) {
+      const std::int64_t free = state.pool.memory[At(numa)].free[type];
+      const std::int64_t allocatable = machine.memory[At(numa)][type].allocatable;
+      if (free < 0 || free > allocatable) {
+        return fmt::format("{} of {} bytes of {} are free on node {}", free, allocatable,
+                           machine.memory_types[type], numa);
+      }
+      taken[type] += allocatable - free;
+    }
+  }
+  if (taken != held) return "the pods hold more or less memory than is taken";
+  return "";
+}
+
+std::string CheckState(const NodeState& state) {
+  const Machine& machine = *state.machine;
+  Held all = HeldTogether(machine, {});
+  for (const auto& [uid, holdings] : state.pods) {
+    const Held own = HeldTogether(machine, holdings);
+    if (all.cpus.Intersects(own.cpus)) return uid + " holds CPUs that another pod holds";
+    all.cpus |= own.cpus;
+    for (std::size_t i = 0; i < own.devices.size(); ++i) {
+      if (all.devices[i].Intersects(own.devices[i])) {
+        return uid + " holds devices that another pod holds";
+      }
+      all.devices[i] |= own.devices[i];
+    }
+    for (std::size_t type = 0; type < own.memory.size(); ++type) {
+      all.memory[type] += own.memory[type];
+    }
+  }
+  const Bits not_free = machine.cpu.all - machine.reserved_cpus - state.pool.cpus;
+  if (!(not_free == all.cpus - machine.reserved_cpus)) {
+    return "CPUs are held and free, or neither";
+  }
+  for (std::size_t i = 0; i < all.devices.size(); ++i) {
+    if (!(state.pool.devices[i].allocated == all.devices[i])) {
+      return "devices are held and free, or neither";
+    }
+  }
+  return CheckMemory(state, all.memory);
+}
+
+}  // namespace
+
+placement::NodePlacement Published(placement::NodePlacement node,
+                                   const reference::NaiveKubelet& kubelet) {
+  for (placement::NumaNodePlacement& numa : node.numa_nodes) {
+    numa.free_cpus.emplace();
+    for (const int id : numa.cpus) {
+      if (kubelet.shared_cpus().contains(id)) numa.free_cpus->Insert(id);
+    }
+    const reference::NaiveMemory& memory = kubelet.memory().at(numa.id);
+    numa.memory_assignments = memory.assignments;
+    numa.memory_group.emplace();
+    for (const int id : memory.cells) numa.memory_group->Insert(id);
+    for (placement::NodeMemory& table : numa.memory) table.free = memory.tables.at(table.type).free;
+  }
+  for (const auto& [uid, containers] : kubelet.pods()) {
+    placement::PlacedPod pod;
+    pod.uid = pod.name = uid;
+    pod.namespace_name = "ns";
+    for (const NaiveContainer& container : containers) {
+      placement::PlacedContainer placed = Placed(container);
+      if (!HoldsNothing(placed)) pod.containers.push_back(std::move(placed));
+    }
+    if (!pod.containers.empty()) node.pods.push_back(std::move(pod));
+  }
+  return node;
+}
+
+std::string CheckAccounts(const NodeView& view) {
+  if (view.base == nullptr) return "";
+  for (const auto& state : {view.base, view.expected}) {
+    const std::string wrong = CheckState(*state);
+    if (!wrong.empty()) return fmt::format("{}: {}", view.name, wrong);
+  }
+  for (const Waiting& pod : view.waiting) {
+    const bool held = view.base->pods.contains(pod.uid);
+    if (held != (pod.standing == Standing::kMissing)) {
+      return fmt::format("{}: {} is charged twice or not at all", view.name, pod.uid);
+    }
+    const auto twice = std::ranges::count(view.waiting, pod.uid, &Waiting::uid);
+    if (twice > 1) return fmt::format("{}: {} waits twice", view.name, pod.uid);
+  }
+  return "";
+}
+
+bool IsCharged(const NodeView& view, const scheduler::ledger::PodFacts& facts) {
+  if (view.base == nullptr) return true;
+  const auto request = scheduler::admission::MakeRequest(facts.pod);
+  if (!scheduler::reconcile::WantsSomething(*view.base->machine, request)) return true;
+  const std::string& uid = facts.pod.uid;
+  return view.base->pods.contains(uid) ||
+         std::ranges::find(view.waiting, uid, &Waiting::uid) != view.waiting.end();
+}
+
+std::string CheckTruth(const NodeView& view, const placement::NodePlacement& truth) {
+  const absl::StatusOr<NodeState> state = scheduler::admission::StateFrom(truth);
+  if (!state.ok()) return std::string(state.status().message());
+  if (view.base == nullptr) return view.name + " has no accounts";
+  if (!view.waiting.empty()) {
+    return fmt::format("{}: {} still waits", view.name, view.waiting.front().uid);
+  }
+  if (!(view.expected->pool == state->pool) || view.expected->pods != state->pods) {
+    return fmt::format("{}: the accounts are not the kubelet's", view.name);
+  }
+  return "";
+}
+
+}  // namespace test
