@@ -128,6 +128,7 @@ void Account::PodIs(const ledger::PodFacts& facts, const ledger::ShapePtr& shape
   leases_.erase(uid);
   entry.shape = shape;
   entry.running = facts.phase == ledger::Phase::kRunning;
+  if (entry.running && !entry.running_since) entry.running_since = now;
   entry.terminating = facts.terminating;
   entry.created = facts.created;
   entry.started = facts.started;
@@ -183,6 +184,10 @@ void Account::EndBlocks(const admission::NodeState* base, base::Time now) {
 bool Account::AgentLives(base::Time now) const {
   return observed_ && observed_->current && agent_alive_ &&
          now - *agent_alive_ < ledger::kAgentStale;
+}
+
+bool Account::HasLookedSince(base::Time at) const {
+  return agent_alive_ && *agent_alive_ >= at + kLookTime;
 }
 
 ledger::Confidence Account::ConfidenceAt(base::Time now) {

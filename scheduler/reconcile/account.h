@@ -34,9 +34,9 @@ struct WrongYes {
 
 // Such a pod is not sent there again for so long, if nothing changes on the node before.
 inline constexpr std::chrono::minutes kBlockTime{5};
-// A pod that was deleted before it was seen is waited for: the kubelet may just be admitting it,
-// and an agent looks every second or two.
-inline constexpr std::chrono::seconds kUnseenTime{10};
+// An agent that renewed its Lease so long after something happened has looked since, and what it
+// saw is here: it looks every second or two, and publishes only what has changed.
+inline constexpr std::chrono::seconds kLookTime{10};
 
 // All that is known of one node and its pods, and what follows from it. What a view says depends on
 // what is known now and not on the order in which it came, so that after a restart the API alone
@@ -92,7 +92,8 @@ class Account {
     bool ended = false;    // terminal, deleted or refused
     bool deleted = false;  // the API does not have it any more
     bool refused = false;
-    bool seen = false;  // some observation was complete
+    bool seen = false;                        // some observation was complete
+    std::optional<base::Time> running_since;  // when we were told
     std::optional<base::Time> ended_at;
     std::optional<base::Time> created;
     std::optional<base::Time> started;
@@ -115,6 +116,7 @@ class Account {
   class Draft;  // a view in the making
 
   bool AgentLives(base::Time now) const;
+  bool HasLookedSince(base::Time at) const;
   ledger::Confidence ConfidenceAt(base::Time now);
   void ReadTopology();
   void CompareKubelets(const Observed& before, const Observed& after, base::Time now);

@@ -70,39 +70,41 @@ class Account::Draft {
     // had got is given back before the next admission.
     if (held && live_ && !entry.refused) return false;
     if (held) Remove(key);
-    if (!held && live_ && MayStillCome(uid, entry)) {
-      account_.ComeBackAt(*entry.ended_at + kUnseenTime);
+    if (!held && live_ && MayStillCome(entry)) {
       bound_.push_back({&uid, &entry});
       return false;
     }
     return entry.deleted && (!held || !live_);
   }
 
-  // Ended before any observation had it.
-  bool MayStillCome(const std::string& uid, const Entry& entry) const {
-    return !entry.refused && !entry.seen && !account_.IsListed(uid, entry) &&
-           now_ < *entry.ended_at + kUnseenTime && Wants(entry);
+  // Ended before any observation had it: the kubelet may just be admitting it.
+  bool MayStillCome(const Entry& entry) const {
+    return !entry.refused && !entry.seen && !account_.HasLookedSince(*entry.ended_at) &&
+           Wants(entry);
   }
 
   bool SettleAlive(const std::string& uid, Entry& entry) {
     const std::string key = account_.KeyOf(uid, entry);
     const bool listed = account_.IsListed(uid, entry);
-    if (!key.empty() &&
-        (entry.running || IsComplete(*base_->machine, entry.shape->request, Held(key)))) {
-      See(entry, Held(key));
+    static const std::vector<Holding> kNothing;
+    const std::vector<Holding>& held = key.empty() ? kNothing : Held(key);
+    if (listed && (IsComplete(*base_->machine, entry.shape->request, held) || MustBeAll(entry))) {
+      See(entry, held);
       return false;
     }
-    if (!key.empty()) Remove(key);  // the kubelet is still admitting it
-    if (listed && entry.running) {
-      See(entry, {});
-    } else if (!Wants(entry)) {
-      entry.seen = entry.seen || listed;
-    } else if (entry.missing_since && entry.last_machine == base_->machine) {
+    if (!key.empty()) Remove(key);  // the kubelet was still admitting it
+    if (!Wants(entry)) return false;
+    if (entry.missing_since && entry.last_machine == base_->machine) {
       Miss(uid, entry);
     } else {
       (entry.running ? admitted_ : bound_).push_back({&uid, &entry});
     }
     return false;
+  }
+
+  // A running pod that is seen to hold less than it must may have been seen before it was admitted.
+  bool MustBeAll(const Entry& entry) const {
+    return entry.running && account_.HasLookedSince(*entry.running_since);
   }
 
   void See(Entry& entry, const std::vector<Holding>& held) {
@@ -118,18 +120,15 @@ class Account::Draft {
     entry.last_held.clear();
   }
 
-  // Freed on the node before the API tells is the rule, not a divergence.
+  // A terminating pod is freed on the node before the API tells: that is no divergence.
   void Miss(const std::string& uid, Entry& entry) {
     HoldAgain(uid, entry.last_held, Own());
     waiting_.push_back({uid, Standing::kMissing, entry.shape, NodesNow(uid)});
-    if (entry.terminating) return;
-    if (now_ < *entry.missing_since + kUnseenTime) {
-      account_.ComeBackAt(*entry.missing_since + kUnseenTime);
-    } else if (!entry.missing_counted) {
-      entry.missing_counted = true;
-      account_.Diverged(DivergenceKind::kMissingPod, now_, entry.name,
-                        "the kubelet does not list it any more, and the API still has it");
-    }
+    const bool lost = !entry.terminating && account_.HasLookedSince(*entry.missing_since);
+    if (!lost || entry.missing_counted) return;
+    entry.missing_counted = true;
+    account_.Diverged(DivergenceKind::kMissingPod, now_, entry.name,
+                      "the kubelet does not list it any more, and the API still has it");
   }
 
   // Who holds something and is no entry. Without an agent at work the API's word is the last.
@@ -143,13 +142,10 @@ class Account::Draft {
       const auto known = account_.strangers_.find(key);
       Stranger& stranger = still[key];
       stranger = known == account_.strangers_.end() ? Stranger{now_} : known->second;
-      if (now_ < stranger.since + kUnseenTime) {
-        account_.ComeBackAt(stranger.since + kUnseenTime);
-      } else if (!stranger.counted) {
-        stranger.counted = true;
-        account_.Diverged(DivergenceKind::kUnknownPod, now_, key,
-                          "the kubelet holds something for it, and the API does not have it");
-      }
+      if (stranger.counted || !account_.HasLookedSince(stranger.since)) continue;
+      stranger.counted = true;
+      account_.Diverged(DivergenceKind::kUnknownPod, now_, key,
+                        "the kubelet holds something for it, and the API does not have it");
     }
     account_.strangers_ = std::move(still);
   }

@@ -122,13 +122,15 @@ absl::StatusOr<Observed> Observe(NodePlacement node, admission::Machines& machin
 bool IsComplete(const Machine& machine, const Request& request, const std::vector<Holding>& held) {
   const bool managed = admission::ManagesPod(machine.settings, request);
   const bool own = std::ranges::find(held, "", &Holding::container) != held.end();
-  return std::ranges::all_of(request.containers, [&](const auto& container) {
-    if (container.reuses()) return true;
+  bool lasting = own;  // some container that lasts must hold something
+  for (const admission::ContainerDemand& container : request.containers) {
     const Wants wants(machine, container.demand, managed && !own);
-    if (IsNothing(wants)) return true;
+    if (container.reuses() || IsNothing(wants)) continue;
     const auto holding = std::ranges::find(held, container.name, &Holding::container);
-    return holding != held.end() && Holds(wants, *holding);
-  });
+    if (holding == held.end() || !Holds(wants, *holding)) return false;
+    lasting = true;
+  }
+  return lasting || !held.empty() || !WantsSomething(machine, request);
 }
 
 bool WantsSomething(const Machine& machine, const Request& request) {

