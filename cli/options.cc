@@ -50,6 +50,19 @@ Exit codes:
   1  not so; also if the output cannot be written
   2  wrong input: an option, or a file that cannot be read or understood)";
 
+constexpr char kReplayDescription[] =
+    "Shows step by step what a scheduler's event log does to its ledger.";
+
+constexpr char kReplayFooter[] =
+    R"(LOG has one event a line; docs/ledger.md describes it. Each step shows the nodes that it
+changes: how well they are known, what is free on each NUMA node, and the pods that are charged
+by prediction. At the end: how often something was not as predicted.
+
+Exit codes:
+  0  the whole log was replayed
+  1  the output cannot be written
+  2  wrong input: an option, or a log that cannot be read or understood)";
+
 // What the flags say before it is settled.
 struct Flags {
   std::string output = "text";
@@ -117,6 +130,18 @@ void AddLook(CLI::App& app, SimulateOptions& options, Flags& flags) {
       ->group("How it looks");
 }
 
+void AddReplay(CLI::App& app, ReplayLogOptions& options, Flags& flags) {
+  app.footer(kReplayFooter);
+  app.add_option("LOG", options.log, "Events as JSON lines, plain or gzip")
+      ->required()
+      ->option_text(" ");
+  app.add_option("--node", options.node, "Show only what happens to this node")
+      ->option_text("NAME");
+  app.add_option("-o,--output", flags.output, "text (default) or json, one object a step")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->option_text("FORMAT");
+}
+
 // What is wrong with the options taken together; "" if nothing is.
 std::string Settle(const Flags& flags, const base::Terminal& terminal, SimulateOptions& options) {
   if (options.recorded ? !options.file.empty() : options.file.empty()) {
@@ -151,7 +176,11 @@ std::string Settle(const Flags& flags, const base::Terminal& terminal, SimulateO
 }
 
 CommandLine Say(std::string out) {
-  return {.simulate = std::nullopt, .exit_code = kExitOk, .out = std::move(out), .err = ""};
+  return {.simulate = std::nullopt,
+          .replay = std::nullopt,
+          .exit_code = kExitOk,
+          .out = std::move(out),
+          .err = ""};
 }
 
 CommandLine Refuse(const CLI::App& app, const std::string& command, std::string why) {
@@ -159,6 +188,7 @@ CommandLine Refuse(const CLI::App& app, const std::string& command, std::string 
   std::ranges::replace(why, '\n', ' ');
   while (why.ends_with(' ')) why.pop_back();
   return {.simulate = std::nullopt,
+          .replay = std::nullopt,
           .exit_code = kExitWrongInput,
           .out = "",
           .err = fmt::format("{}: {}; see {} --help", program, why, program)};
@@ -190,9 +220,13 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   AddInput(simulate, options);
   AddSettings(simulate, options.settings, flags);
   AddLook(simulate, options, flags);
-  if (!arguments.empty() && !arguments.front().starts_with('-') &&
-      arguments.front() != "simulate") {
-    return Refuse(app, "simulate", "there is no command " + arguments.front());
+  ReplayLogOptions replay_options;
+  CLI::App& replay = *app.add_subcommand("replay", kReplayDescription);
+  AddReplay(replay, replay_options, flags);
+  const std::string command = arguments.empty() ? "" : arguments.front();
+  if (!command.empty() && !command.starts_with('-') && command != "simulate" &&
+      command != "replay") {
+    return Refuse(app, "simulate", "there is no command " + command);
   }
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -201,11 +235,23 @@ CommandLine ParseCommandLine(const std::vector<std::string>& arguments,
   } catch (const CLI::CallForVersion& version) {
     return Say(fmt::format("{}\n", version.what()));
   } catch (const CLI::Error& error) {
-    return Refuse(app, "simulate", error.what());
+    return Refuse(app, command == "replay" ? "replay" : "simulate", error.what());
+  }
+  if (app.got_subcommand("replay")) {
+    replay_options.output = flags.output == "json" ? OutputFormat::kJson : OutputFormat::kText;
+    return {.simulate = std::nullopt,
+            .replay = std::move(replay_options),
+            .exit_code = kExitOk,
+            .out = "",
+            .err = ""};
   }
   const std::string wrong = Settle(flags, terminal, options);
   if (!wrong.empty()) return Refuse(app, "simulate", wrong);
-  return {.simulate = std::move(options), .exit_code = kExitOk, .out = "", .err = ""};
+  return {.simulate = std::move(options),
+          .replay = std::nullopt,
+          .exit_code = kExitOk,
+          .out = "",
+          .err = ""};
 }
 
 }  // namespace cli

@@ -8,7 +8,8 @@
 #include "cli/look.h"
 #include "cli/settings.h"
 
-// The command line of plumbline: what it may say, in one place. docs/simulate.md is the reference.
+// The command line of plumbline: what it may say, in one place. docs/simulate.md
+// and docs/ledger.md are the reference.
 namespace cli {
 
 enum class OutputFormat { kText, kJson };
@@ -24,9 +25,16 @@ struct SimulateOptions {
   Look look;
 };
 
+struct ReplayLogOptions {
+  std::string log;                  // JSON lines, plain or gzip
+  std::optional<std::string> node;  // only what happens to this one
+  OutputFormat output = OutputFormat::kText;
+};
+
 // Either a command to run, or what to print and the exit code to leave with.
 struct CommandLine {
   std::optional<SimulateOptions> simulate;
+  std::optional<ReplayLogOptions> replay;
   int exit_code = 0;
   std::string out;
   std::string err;

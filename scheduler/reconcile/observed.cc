@@ -70,19 +70,20 @@ std::vector<std::string> ListOfKnown(const NodePlacement& node) {
   return known;
 }
 
+// Each manager gives a container all at once, on uneven machines fewer CPUs than it wants:
+// something of each kind is all.
 bool Holds(const Wants& wants, const Holding& holding) {
   const bool devices = std::ranges::all_of(wants.devices, [&](const auto& wanted) {
-    if (wanted.second == 0) return true;
     const auto held =
         std::ranges::find(holding.devices, wanted.first, &std::pair<int, admission::Bits>::first);
-    return held != holding.devices.end() && held->second.Count() >= wanted.second;
+    return wanted.second == 0 || (held != holding.devices.end() && !held->second.None());
   });
   const bool memory = std::ranges::all_of(wants.memory, [&](const auto& wanted) {
-    return wanted.second == 0 ||
-           std::ranges::find(holding.memory, wanted.first, &admission::MemoryBlock::type) !=
-               holding.memory.end();
+    const auto block =
+        std::ranges::find(holding.memory, wanted.first, &admission::MemoryBlock::type);
+    return wanted.second == 0 || block != holding.memory.end();
   });
-  return devices && memory && holding.cpus.Count() >= wants.cpus;
+  return devices && memory && (wants.cpus == 0 || !holding.cpus.None());
 }
 
 // Memory of 0 bytes is a block nevertheless; no devices are none.

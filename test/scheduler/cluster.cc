@@ -369,7 +369,8 @@ class Cluster {
     if (!pod.foreign && !pod.excused) {
       wrong_ = fmt::format("{} refuses {} with {}, though it was to be admitted\n{}",
                            pod.facts.pod.node_name, pod.facts.pod.uid,
-                           verdict.cannot ? "a crash" : verdict.reason, Picture(pod));
+                           verdict.cannot ? "a crash" : verdict.reason,
+                           Picture(NodeNamed(pod.facts.pod.node_name)));
     }
     if (!pod.in_api) return;
     pod.facts.phase = Phase::kFailed;
@@ -378,12 +379,14 @@ class Cluster {
   }
 
   // For people who look at a failure, as comments.
-  std::string Picture(const Pod& pod) {
-    Node& node = NodeNamed(pod.facts.pod.node_name);
+  std::string Picture(const Node& node) const {
     std::string text = fmt::format("#   {}", placement::ToJson(Observation(node)));
     for (const auto& [uid, other] : pods_) {
-      if (other.facts.pod.node_name != node.name || (other.released && &other != &pod)) continue;
-      text += fmt::format("#   {}{}:", uid, other.admitted ? " (admitted)" : "");
+      if (other.facts.pod.node_name != node.name) continue;
+      text += fmt::format("#   {}{}:", uid,
+                          other.released   ? " (gone)"
+                          : other.admitted ? " (admitted)"
+                                           : "");
       for (const auto* list : {&other.facts.pod.init_containers, &other.facts.pod.containers}) {
         for (const kube::Container& container : *list) {
           text += fmt::format(" {}{} {};", container.sidecar ? "sidecar " : "", container.name,
@@ -677,7 +680,7 @@ class Cluster {
       const NodeView* view = snapshot.Find(node->name);
       if (view == nullptr) return node->name + " is not known";
       const std::string wrong = CheckTruth(*view, Observation(*node));
-      if (!wrong.empty()) return wrong;
+      if (!wrong.empty()) return wrong + "\n" + Picture(*node);
     }
     return "";
   }
