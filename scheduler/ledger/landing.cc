@@ -18,6 +18,9 @@ using admission::TopologyPolicy;
 using admission::Verdict;
 using admission::Wants;
 
+// Of which devices a plugin takes; more make no difference to a no but in theory.
+constexpr std::size_t kMaxChoices = 8;
+
 bool OneBit(Mask mask) { return std::popcount(mask) == 1; }
 
 bool WantsNothing(const Wants& wants) {
@@ -113,6 +116,19 @@ Landing Lander::From(const Pool& pool) const {
     landing.after = std::move(next.after);
   }
   landing.refused = landing.may_be_refused && Answer(With(pool), request_).rejected();
+  return landing;
+}
+
+Landing Lander::FromAsItIs(const Pool& pool) const {
+  Landing landing;
+  for (Verdict& verdict : AdmitAll(With(pool), request_, kMaxChoices).verdicts) {
+    if (verdict.rejected()) {
+      landing.may_be_refused = true;
+    } else {
+      AddOnce(std::move(verdict.after), landing.after);
+    }
+  }
+  landing.refused = landing.after.empty();
   return landing;
 }
 

@@ -35,6 +35,9 @@ class Lander {
 
   bool wants_nothing() const { return units_.empty(); }
   Landing From(const admission::Pool& pool) const;
+  // The same if nothing leaves: what the kubelet's own algorithm does with the pod, for every
+  // choice that device plugins have.
+  Landing FromAsItIs(const admission::Pool& pool) const;
   // The worst case: on every NUMA node as much as the pod could take there.
   admission::Pool Worst(admission::Pool pool) const;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -35,7 +36,9 @@ using Counts = std::vector<int>;
 // All ways in which waiting pods may be admitted, from one state of the node on.
 class Orders {
  public:
-  explicit Orders(std::vector<Group> groups) : groups_(std::move(groups)) {}
+  using Land = Landing (Lander::*)(const Pool&) const;
+  explicit Orders(std::vector<Group> groups, Land land = &Lander::From)
+      : groups_(std::move(groups)), land_(land) {}
 
   // What may be free once all are admitted. `last`, the pod in question, is the last group; its
   // refusals, and those of others while it is there, are noted. False if the bound is met.
@@ -55,21 +58,21 @@ class Orders {
   }
 
   const std::vector<Pool>& end() const { return end_; }
-  bool last_may_be_refused() const { return tally_.back().refused + tally_.back().doubtful > 0; }
-  bool last_is_refused() const { return tally_.back().refused == tally_.back().asked; }
-  bool last_only_doubtful() const { return tally_.back().refused == 0; }
-  // A pod that would not be refused otherwise may be so because of the last.
-  bool last_may_refuse_others() const {
-    return std::ranges::any_of(tally_, [](const Tally& tally) {
+  // What may go wrong for the last pod, or because of it for one that would not be refused
+  // otherwise; kFits if nothing may.
+  Because AgainstLast() const {
+    if (tally_.back().refused) return Because::kPodsWait;
+    if (tally_.back().doubtful) return Because::kRoomMayMislead;
+    const bool refuses_others = std::ranges::any_of(tally_, [](const Tally& tally) {
       return tally.refused_beside_last && !tally.refused_without_last;
     });
+    return refuses_others ? Because::kWouldRefuseOthers : Because::kFits;
   }
 
  private:
   struct Tally {
-    int asked = 0;
-    int refused = 0;
-    int doubtful = 0;  // might be refused, after others have left
+    bool refused = false;
+    bool doubtful = false;  // might be, after others have left
     bool refused_without_last = false;
     bool refused_beside_last = false;
   };
@@ -79,7 +82,7 @@ class Orders {
     ++counts[group];
     for (const Pool& pool : pools) {
       if (++landings_ > kMaxLandings) return false;
-      Landing landing = groups_[group].lander.From(pool);
+      Landing landing = (groups_[group].lander.*land_)(pool);
       Note(landing, beside_last, tally_[group]);
       if (landing.after.empty()) landing.after.push_back(pool);
       Enter(counts, std::move(landing.after));
@@ -88,10 +91,8 @@ class Orders {
   }
 
   static void Note(const Landing& landing, bool beside_last, Tally& tally) {
-    ++tally.asked;
-    if (landing.refused) ++tally.refused;
-    if (!landing.refused && landing.may_be_refused) ++tally.doubtful;
     if (!landing.may_be_refused) return;
+    (landing.refused ? tally.refused : tally.doubtful) = true;
     (beside_last ? tally.refused_beside_last : tally.refused_without_last) = true;
   }
 
@@ -103,17 +104,20 @@ class Orders {
   }
 
   std::vector<Group> groups_;
+  Land land_;
   std::vector<Tally> tally_ = std::vector<Tally>(groups_.size());
   std::map<Counts, std::vector<Pool>> reached_;
   std::vector<Pool> end_;
   int landings_ = 0;
 };
 
-// What a list of waiting pods is, as groups; pods that want nothing here are none.
-std::vector<Group> GroupsOf(const NodeView& node, const std::string& uid, bool admitted) {
+// The waiting pods of these standings as groups; pods that want nothing here are none, and missing
+// ones are part of what is known to be held.
+std::vector<Group> GroupsOf(const NodeView& node, const std::string& uid,
+                            std::initializer_list<Standing> standings) {
   std::vector<Group> groups;
   for (const Waiting& pod : node.waiting) {
-    if (pod.uid == uid || (pod.standing == Standing::kAdmitted) != admitted) continue;
+    if (pod.uid == uid || std::ranges::find(standings, pod.standing) == standings.end()) continue;
     const Request* request = &pod.shape->request;
     const auto known = std::ranges::find(groups, request, &Group::request);
     if (known != groups.end()) {
@@ -156,7 +160,7 @@ Because WithWorstCases(const NodeView& node, const Pool& from, const std::vector
 
 // The states of the node with the pods that run unseen; one worst case if there are too many.
 std::vector<Pool> WithAdmitted(const NodeView& node, const std::string& uid) {
-  std::vector<Group> groups = GroupsOf(node, uid, true);
+  std::vector<Group> groups = GroupsOf(node, uid, {Standing::kAdmitted});
   const Pool& base = node.base->pool;
   if (groups.empty()) return {base};
   Orders orders(groups);
@@ -164,32 +168,28 @@ std::vector<Pool> WithAdmitted(const NodeView& node, const std::string& uid) {
   return {WorstOf(groups, base)};
 }
 
-void Settle(const NodeView& node, const Request& request, const std::string& uid,
-            Prediction& prediction) {
-  const auto say = [&](Certainty certainty, Because because) {
-    prediction.certainty = certainty;
-    prediction.because = because;
-  };
+// Whether the pod would be refused after all that were bound here, whatever their order, as long as
+// nothing leaves.
+bool IsRefusedAfterAll(const NodeView& node, const Request& request, const std::string& uid) {
+  Orders orders(GroupsOf(node, uid, {Standing::kAdmitted, Standing::kBound}), &Lander::FromAsItIs);
+  if (!orders.Try({node.base->pool})) return false;
+  return std::ranges::all_of(orders.end(), [&](const Pool& pool) {
+    return Answer(With(*node.base, pool), request).rejected();
+  });
+}
+
+// What stands in the way of a yes; kFits if nothing does.
+Because InTheWay(const NodeView& node, const Request& request, const std::string& uid) {
   const std::vector<Pool> from = WithAdmitted(node, uid);
-  std::vector<Group> groups = GroupsOf(node, uid, false);
+  std::vector<Group> groups = GroupsOf(node, uid, {Standing::kBound, Standing::kLeased});
   groups.push_back({Lander(*node.base, request), &request});
   Orders orders(groups);
-  if (!orders.Try(from)) {
-    Because because = Because::kFits;
-    for (const Pool& pool : from) {
-      because = std::max(because, WithWorstCases(node, pool, groups));
-    }
-    return say(because == Because::kFits ? Certainty::kYes : Certainty::kDepends, because);
+  if (orders.Try(from)) return orders.AgainstLast();
+  for (const Pool& pool : from) {
+    const Because because = WithWorstCases(node, pool, groups);
+    if (because != Because::kFits) return because;
   }
-  if (orders.last_is_refused()) return say(Certainty::kNo, Because::kPodsWait);
-  if (orders.last_may_be_refused()) {
-    return say(Certainty::kDepends,
-               orders.last_only_doubtful() ? Because::kRoomMayMislead : Because::kPodsWait);
-  }
-  if (orders.last_may_refuse_others()) {
-    return say(Certainty::kDepends, Because::kWouldRefuseOthers);
-  }
-  say(Certainty::kYes, Because::kFits);
+  return Because::kFits;
 }
 
 const Block* FindBlock(const NodeView& node, const Request& request) {
@@ -226,8 +226,10 @@ Prediction Predict(const NodeView& node, const Request& request, const std::stri
   if (!OthersWait(node, uid) && IsAnsweredAtOnce(*node.base->machine, request)) {
     return say(Certainty::kYes, Because::kFits);
   }
-  Settle(node, request, uid, prediction);
-  return prediction;
+  const Because because = InTheWay(node, request, uid);
+  if (because == Because::kFits) return say(Certainty::kYes, because);
+  if (IsRefusedAfterAll(node, request, uid)) return say(Certainty::kNo, Because::kPodsWait);
+  return say(Certainty::kDepends, because);
 }
 
 const char* ToString(Certainty certainty) {

@@ -11,7 +11,7 @@ namespace scheduler::ledger {
 enum class Certainty {
   kYes,      // whatever the pods that wait on the node do, and whatever leaves it
   kDepends,  // on where they land, or on what leaves meanwhile
-  kNo,       // whatever they do, as long as nothing leaves
+  kNo,       // not after them, wherever they land, as long as nothing leaves
   kUnknown,  // nobody can tell: the pod may be tried
 };
 

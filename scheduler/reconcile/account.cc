@@ -29,10 +29,7 @@ void Account::NodeIs(const ledger::NodeChanged& node, base::Time now) {
   node_ = node;
   if (recreated) {
     Diverged(DivergenceKind::kNodeRecreated, now, "", "the Node was deleted and created anew");
-    // Its agent may have been faster than the watch that told us.
-    const bool of_this_one =
-        observed_ && !node.boot_id.empty() && observed_->boot_id == node.boot_id;
-    if (!of_this_one) observed_.reset();
+    if (node.boot_id.empty()) observed_.reset();
     nrt_.reset();
     blocks_.clear();
     for (auto& [uid, entry] : entries_) {
@@ -181,8 +178,15 @@ void Account::EndBlocks(const admission::NodeState* base, base::Time now) {
   for (const BlockEntry& entry : blocks_) ComeBackAt(entry.block.until);
 }
 
+// Of a machine that was started anew, or of another one of this name, the two tell a moment apart.
+bool Account::HasObservation() const {
+  if (!observed_) return false;
+  if (!node_ || node_->boot_id.empty() || observed_->boot_id.empty()) return true;
+  return node_->boot_id == observed_->boot_id;
+}
+
 bool Account::AgentLives(base::Time now) const {
-  return observed_ && observed_->current && agent_alive_ &&
+  return HasObservation() && observed_->current && agent_alive_ &&
          now - *agent_alive_ < ledger::kAgentStale;
 }
 
@@ -192,7 +196,7 @@ bool Account::HasLookedSince(base::Time at) const {
 
 ledger::Confidence Account::ConfidenceAt(base::Time now) {
   using ledger::Confidence;
-  if (!observed_) return coarse_ ? Confidence::kPredicted : Confidence::kNone;
+  if (!HasObservation()) return coarse_ ? Confidence::kPredicted : Confidence::kNone;
   if (!agent_alive_ || now - *agent_alive_ >= ledger::kAgentSilent) return Confidence::kSilent;
   ComeBackAt(*agent_alive_ + ledger::kAgentSilent);
   if (!AgentLives(now)) return Confidence::kStale;

@@ -115,6 +115,7 @@ class Account {
   };
   class Draft;  // a view in the making
 
+  bool HasObservation() const;
   bool AgentLives(base::Time now) const;
   bool HasLookedSince(base::Time at) const;
   ledger::Confidence ConfidenceAt(base::Time now);

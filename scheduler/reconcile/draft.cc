@@ -28,7 +28,7 @@ class Account::Draft {
     auto view = std::make_shared<ledger::NodeView>();
     view->name = account_.name_;
     view->confidence = account_.ConfidenceAt(now_);
-    if (account_.observed_) {
+    if (account_.HasObservation()) {
       base_ = account_.observed_->state;
       FromObservation();
     } else if (account_.coarse_) {
@@ -194,8 +194,14 @@ class Account::Draft {
 
   // ---- Both
 
+  // An agent may come (back) in a moment, and tell of what the kubelet still holds.
   void ForgetWhoIsDeleted() {
-    std::erase_if(account_.entries_, [](const auto& entry) { return entry.second.deleted; });
+    std::erase_if(account_.entries_, [this](const auto& entry) {
+      if (!entry.second.deleted) return false;
+      const base::Time over = *entry.second.ended_at + kLookTime;
+      if (now_ < over) account_.ComeBackAt(over);
+      return now_ >= over;
+    });
   }
 
   // Pods that run unseen are facts: with an agent at work only their place is open for a moment,
@@ -251,9 +257,10 @@ class Account::Draft {
   }
 
   void AddNotes(ledger::NodeView& view) const {
-    if (account_.observed_) view.notes = account_.observed_->gaps;
-    if (!account_.observed_ && account_.coarse_) view.notes = account_.coarse_->assumptions;
-    if (!account_.observed_ && !account_.unreadable_.empty()) {
+    const bool observed = account_.HasObservation();
+    if (observed) view.notes = account_.observed_->gaps;
+    if (!observed && account_.coarse_) view.notes = account_.coarse_->assumptions;
+    if (!observed && !account_.unreadable_.empty()) {
       view.notes.push_back({"ObjectNotUsed", view.name, account_.unreadable_});
     }
     std::ranges::sort(view.notes);

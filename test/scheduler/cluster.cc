@@ -80,6 +80,8 @@ struct Node {
   std::deque<Event> untold;            // of the node's objects
   placement::NodePlacement published;  // the newest in the API
   bool health_untold = false;
+  std::string told_uid;   // the newest that the ledger knows of
+  std::string told_boot;  // of the observation that it has
 };
 
 }  // namespace
@@ -151,7 +153,11 @@ class Cluster {
 
   // Keeps up with what the ledger knows.
   void Note(const Event& event) {
-    if (const auto* changed = std::get_if<scheduler::ledger::PodChanged>(&event.what)) {
+    if (const auto* node = std::get_if<scheduler::ledger::NodeChanged>(&event.what)) {
+      NodeNamed(node->node).told_uid = node->uid;
+    } else if (const auto* seen = std::get_if<scheduler::ledger::PlacementChanged>(&event.what)) {
+      NodeNamed(seen->placement.node_name).told_boot = seen->placement.boot_id;
+    } else if (const auto* changed = std::get_if<scheduler::ledger::PodChanged>(&event.what)) {
       told_[changed->pod.pod.uid] = changed->pod;
       heard_of_.insert(changed->pod.pod.uid);
     } else if (const auto* bound = std::get_if<scheduler::ledger::PodBound>(&event.what)) {
@@ -299,6 +305,7 @@ class Cluster {
   // Whether the kubelet may still admit or hold a pod that this ledger has never been told of:
   // bound by somebody else a moment ago, or forgotten by the API while we were away.
   bool HasUnheardOf(const Node& node) const {
+    if (node.told_uid != node.uid && node.told_boot != node.facts.boot_id) return true;
     return std::ranges::any_of(pods_, [&](const auto& entry) {
       const Pod& pod = entry.second;
       return pod.bound && !pod.released && pod.facts.pod.node_name == node.name &&
@@ -532,7 +539,9 @@ class Cluster {
       pod.in_api = false;
       QueuePod(pod);
     }
-    for (placement::PlacedDevice& device : node.facts.devices) device.healthy = true;
+    node.facts = Drawn(dice.Roll(), [] { return AnyNode(SmallNodes()); });  // another machine
+    node.facts.node_name = node.name;
+    node.health_untold = false;
     node.uid = fmt::format("{}-{}", node.name, recreated_);
     node.facts.boot_id = fmt::format("{}-boot-{}", node.name, recreated_);
     node.facts.kubelet.started_at = now_ + std::chrono::milliseconds(2);
@@ -544,7 +553,9 @@ class Cluster {
     Look(node);
     // The watches of Nodes and of placements are two: either may be faster.
     const std::size_t size = node.untold.size();
-    if (size >= 2 && dice.Once(2)) std::swap(node.untold[size - 1], node.untold[size - 2]);
+    const bool looked =
+        std::holds_alternative<scheduler::ledger::PlacementChanged>(node.untold.back().what);
+    if (looked && dice.Once(2)) std::swap(node.untold[size - 1], node.untold[size - 2]);
   }
 
   void FlipAgent(Dice& dice) {
@@ -640,6 +651,20 @@ class Cluster {
       const NodeView* view = snapshot.Find(facts.pod.node_name);
       if (view != nullptr && !facts.terminal() && !IsCharged(*view, facts)) {
         return fmt::format("{} is charged nowhere on {}", uid, view->name);
+      }
+    }
+    return CheckNothingLost(snapshot);
+  }
+
+  // With an agent at work, whatever a kubelet holds or may still admit is charged, from the moment
+  // on that the ledger has heard of the pod.
+  std::string CheckNothingLost(const Snapshot& snapshot) const {
+    for (const auto& [uid, pod] : pods_) {
+      if (!pod.bound || pod.released || !heard_of_.contains(uid)) continue;
+      const NodeView* view = snapshot.Find(pod.facts.pod.node_name);
+      if (view == nullptr || view->confidence != scheduler::ledger::Confidence::kObserved) continue;
+      if (!IsCharged(*view, pod.facts)) {
+        return fmt::format("{} is on {} and charged nowhere", uid, view->name);
       }
     }
     return "";

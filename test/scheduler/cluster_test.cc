@@ -1,3 +1,5 @@
+#include "test/scheduler/cluster.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "test/scheduler/cluster.h"
-
-// The ledger beside a simulated cluster (cluster.h). The program `interleavings` runs as many as one
-// likes, and prints a failing one for the folder of kept ones.
+// The ledger beside a simulated cluster (cluster.h). The program `interleavings` runs as many as
+// one likes, and prints a failing one for the folder of kept ones.
 namespace test {
 namespace {
 

@@ -1,0 +1,396 @@
+#include "scheduler/ledger/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "placement/decode.h"
+#include "test/scheduler/nrt_of.h"
+#include "test/scheduler/room.h"
+
+// The accounts of one node, standing by standing. How it all goes together is tried in
+// cluster_test.cc; trouble that others have had is in ledger_cases_test.cc.
+namespace scheduler::ledger {
+namespace {
+
+using admission::Alike;
+using admission::NodeSpec;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// Two NUMA nodes of 16 CPUs, 4 GPUs and 64 GiB each, single-numa-node.
+NodeSpec TwoNodes() { return {.numa = Alike(2, {.gpus = 4})}; }
+
+class LedgerTest : public testing::Test {
+ protected:
+  LedgerTest() { room.Observe(); }
+  Room room{TwoNodes()};
+};
+
+TEST_F(LedgerTest, ChargesABoundPodWhereTheKubeletWouldPutIt) {
+  room.Bind("p", "12 CPU 8Gi 1 GPU");
+  EXPECT_EQ(room.Charged("p"), "Bound on 0");
+  EXPECT_EQ(room.FreeCpus(), "4 16");
+  EXPECT_EQ(room.FreeGpus(), "3 4");
+}
+
+TEST_F(LedgerTest, LetsAnObservationReplaceThePrediction) {
+  room.Bind("big", "12 CPU 8Gi");
+  room.Bind("p", "6 CPU 8Gi");
+  EXPECT_EQ(room.Charged("p"), "Bound on 1");
+  room.Admit("p");  // before the other: it finds NUMA node 0 empty
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Observed on 0");
+  EXPECT_EQ(room.Charged("big"), "Bound on 1");
+  EXPECT_EQ(room.Count(DivergenceKind::kOtherNumaNode), 1);
+  EXPECT_EQ(room.view().divergences.back().message, "it is on NUMA nodes 0, and was expected on 1");
+}
+
+TEST_F(LedgerTest, TakesAPodThatTheObservationLacksForOneThatIsNotSeenYet) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Bound on 0");
+}
+
+TEST_F(LedgerTest, WaitsUntilEveryContainerHoldsWhatItMust) {
+  room.Bind("p", "4 CPU 8Gi; 4 CPU 8Gi 1 GPU");
+  room.kubelet.Add("p", "4 CPU 8Gi");  // scope container: the second container is yet to come
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Bound on 0");
+  EXPECT_EQ(room.FreeCpus(), "8 16") << "charged once, not one and a half times";
+  room.Release("p");
+  room.Admit("p");
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Observed on 0");
+}
+
+TEST_F(LedgerTest, BelievesOfARunningPodWhatTheAgentSawLongAfterItRan) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  placement::NodePlacement seen = room.Published();
+  seen.known_pods = {"p"};  // listed, and nothing is given to it yet
+  room.Apply(PlacementChanged{seen});
+  room.Renew();
+  room.Runs("p");
+  EXPECT_EQ(room.Charged("p"), "Admitted on 0") << "the observation may be older than its status";
+  room.Wait(seconds(30));
+  room.Renew();
+  EXPECT_EQ(room.Charged("p"), "");
+}
+
+TEST_F(LedgerTest, KeepsATerminatingPodUntilTheKubeletHasLetGo) {
+  room.Bind("p", "16 CPU 8Gi 4 GPU");
+  room.Admit("p");
+  room.Observe();
+  room.Terminates("p");
+  EXPECT_EQ(room.FreeGpus(), "0 4");
+  room.Release("p");
+  room.Observe();  // the kubelet is faster than the API
+  room.Vanishes("p");
+  EXPECT_EQ(room.FreeGpus(), "4 4");
+  EXPECT_EQ(room.Count(DivergenceKind::kMissingPod), 0);
+}
+
+TEST_F(LedgerTest, KeepsAForceDeletedPodThatTheKubeletStillHolds) {
+  room.Bind("p", "16 CPU 8Gi 4 GPU");
+  room.Admit("p");
+  room.Observe();
+  room.Vanishes("p");
+  EXPECT_EQ(room.Charged("p"), "Observed on 0");
+  room.Release("p");
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "");
+  EXPECT_EQ(room.FreeGpus(), "4 4");
+}
+
+TEST_F(LedgerTest, KeepsADeletedPodThatNobodyHasSeenUntilTheAgentHasLookedAgain) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Vanishes("p");
+  EXPECT_EQ(room.Charged("p"), "Bound on 0") << "the kubelet may just be admitting it";
+  room.Wait(seconds(30));
+  room.Renew();
+  EXPECT_EQ(room.Charged("p"), "");
+}
+
+TEST_F(LedgerTest, WithoutAnAgentAtWorkAPodIsGoneWhenTheApiSaysSo) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Admit("p");
+  room.Observe();
+  room.Wait(minutes(3));
+  room.Vanishes("p");
+  EXPECT_EQ(room.Charged("p"), "");
+  EXPECT_EQ(room.FreeGpus(), "4 4");
+}
+
+TEST_F(LedgerTest, ChargesAMissingPodWhereItWasAsFarAsNobodyElseIsThere) {
+  room.Bind("p", "4 CPU 8Gi 2 GPU");
+  room.Admit("p");
+  room.Observe();
+  room.Runs("p");
+  room.Release("p");
+  room.Bind("q", "4 CPU 8Gi 1 GPU");
+  room.Admit("q");  // on the same CPUs, and one of the GPUs
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Missing on 0");
+  EXPECT_EQ(room.FreeGpus(), "2 4");
+  EXPECT_EQ(room.Count(DivergenceKind::kMissingPod), 0);
+  room.Wait(seconds(30));
+  room.Renew();
+  EXPECT_EQ(room.Count(DivergenceKind::kMissingPod), 1);
+}
+
+TEST_F(LedgerTest, ChargesWhatTheKubeletHoldsForAPodThatTheApiDoesNotHave) {
+  room.kubelet.Add("ghost", "4 CPU 8Gi 3 GPU");
+  room.Observe();
+  EXPECT_EQ(room.FreeGpus(), "1 4");
+  EXPECT_EQ(room.Count(DivergenceKind::kUnknownPod), 0) << "the pod watch may be late";
+  room.Wait(seconds(30));
+  room.Renew();
+  EXPECT_EQ(room.Count(DivergenceKind::kUnknownPod), 1);
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes") << "one pod does not block a node";
+}
+
+TEST_F(LedgerTest, JoinsAPodWhoseUidTheAgentCouldNotTellByItsName) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Admit("p");
+  placement::NodePlacement seen = room.Published();
+  seen.pods.front().uid = "";
+  seen.known_pods.clear();
+  room.Apply(PlacementChanged{seen});
+  EXPECT_EQ(room.FreeGpus(), "3 4") << "once, not twice";
+  EXPECT_TRUE(room.view().waiting.empty());
+}
+
+TEST_F(LedgerTest, CountsLeasesOfPodsThatMayComeForTwoSeconds) {
+  room.Lease("p", "16 CPU 8Gi 4 GPU");
+  room.Lease("q", "16 CPU 8Gi 4 GPU");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "Depends PodsWait");
+  room.Wait(milliseconds(1999));
+  EXPECT_EQ(room.Charged("q"), "Leased on 1");
+  room.Wait(milliseconds(1));
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "Yes");
+}
+
+TEST_F(LedgerTest, EndsALeaseWhenThePodIsBoundFilteredAgainOrDeleted) {
+  room.Lease("p", "4 CPU 8Gi 1 GPU");
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  EXPECT_EQ(room.FreeGpus(), "3 4");
+  EXPECT_EQ(room.Charged("p"), "Bound on 0");
+  room.Lease("q", "4 CPU 8Gi 1 GPU");
+  room.Apply(LeaseTaken{room.pods["q"], {"other"}, room.now + seconds(2)});
+  EXPECT_EQ(room.Charged("q"), "");
+  room.Lease("r", "4 CPU 8Gi 1 GPU");
+  room.Vanishes("r");
+  EXPECT_EQ(room.Charged("r"), "");
+}
+
+TEST_F(LedgerTest, SendsNoSuchPodAfterARejectionUntilTheNodeChanges) {
+  const std::string words = "4 CPU 8Gi 1 GPU";
+  room.Bind("p", words);
+  room.Fails("p", "TopologyAffinityError");
+  EXPECT_EQ(room.Charged("p"), "");
+  EXPECT_EQ(room.Ask(words), "No RefusedRecently");
+  EXPECT_EQ(room.Ask("5 CPU 8Gi 1 GPU"), "Yes") << "another shape";
+  room.kubelet.Add("other", "1 CPU 1Gi");
+  room.Observe();
+  EXPECT_EQ(room.Ask(words), "Yes");
+}
+
+TEST_F(LedgerTest, SendsSuchPodsAgainAfterFiveMinutes) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Apply(PodRejected{"p", "TopologyAffinityError"});  // the Event is faster than the status
+  room.Wait(minutes(5) - milliseconds(1));
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "No RefusedRecently");
+  room.Wait(milliseconds(1));
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "Yes");
+}
+
+TEST_F(LedgerTest, KeepsARejectionThatItHadNotPredictedWithWhatItKnewThen) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Fails("p", "SMTAlignmentError");
+  room.Fails("p", "SMTAlignmentError");
+  ASSERT_EQ(room.ledger.wrong_answers().size(), 1U);
+  EXPECT_EQ(room.ledger.wrong_answers().front().reason, "SMTAlignmentError");
+  EXPECT_EQ(room.ledger.wrong_answers().front().view->base->pods.size(), 0U);
+  EXPECT_EQ(room.Count(DivergenceKind::kRefusedAfterYes), 1);
+}
+
+TEST_F(LedgerTest, CountsARejectionAsNoSurpriseWhereItHadSaidNo) {
+  room.BindElsewhere("p", "17 CPU 8Gi");
+  room.Fails("p", "TopologyAffinityError");
+  EXPECT_EQ(room.Count(DivergenceKind::kRefusedAfterYes), 0);
+  EXPECT_EQ(room.Count(DivergenceKind::kForeignPod), 1);
+}
+
+TEST_F(LedgerTest, TellsForeignPodsFromThoseThatWereThereWhenItBegan) {
+  room.Bind("ours", "1 CPU 1Gi");
+  room.Lease("leased", "1 CPU 1Gi");
+  room.BindElsewhere("leased", "1 CPU 1Gi");  // by the scheduler that we gave the lease for
+  room.BindElsewhere("theirs", "1 CPU 1Gi");
+  EXPECT_EQ(room.Count(DivergenceKind::kForeignPod), 1);
+  EXPECT_EQ(room.Charged("theirs"), "Bound on 0") << "charged at once";
+  Ledger again;
+  for (const auto& [uid, pod] : room.pods) again.Apply({room.now, PodChanged{pod, true}});
+  EXPECT_EQ(again.divergences()[static_cast<std::size_t>(DivergenceKind::kForeignPod)], 0);
+}
+
+TEST_F(LedgerTest, NoticesThatTheKubeletIsAnotherThanBefore) {
+  room.facts.kubelet.started_at = room.now + seconds(5);
+  room.Observe();
+  EXPECT_EQ(room.Count(DivergenceKind::kKubeletRestarted), 1);
+  room.facts.kubelet.topology_policy = "restricted";
+  room.Observe();
+  EXPECT_EQ(room.Count(DivergenceKind::kConfigurationChanged), 1);
+  EXPECT_EQ(room.Count(DivergenceKind::kCapacityChanged), 0);
+  placement::NodePlacement fewer = room.Published();
+  fewer.devices.pop_back();
+  room.Apply(PlacementChanged{fewer});
+  EXPECT_EQ(room.Count(DivergenceKind::kCapacityChanged), 1);
+}
+
+TEST_F(LedgerTest, ForgetsWhatItKnewOfANodeThatWasCreatedAnew) {
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  room.kubelet.Add("old", "4 CPU 8Gi 4 GPU");
+  room.Observe();
+  room.Apply(NodeChanged{"n", "uid-2", "boot-1", {}});
+  EXPECT_EQ(room.Ask("1 CPU 1Gi"), "Unknown NoData");
+  EXPECT_EQ(room.Count(DivergenceKind::kNodeRecreated), 1);
+}
+
+TEST_F(LedgerTest, KeepsTheWordOfAnAgentThatWasFasterThanTheNewNode) {
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  room.facts.boot_id = "boot-1";
+  room.Observe();
+  room.Apply(NodeChanged{"n", "uid-2", "boot-1", {}});
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
+}
+
+TEST_F(LedgerTest, TrustsASilentAgentLessStepByStep) {
+  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
+  room.Wait(seconds(89));
+  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
+  room.Wait(seconds(1));
+  EXPECT_EQ(room.view().confidence, Confidence::kStale);
+  room.Wait(minutes(9));
+  EXPECT_EQ(room.view().confidence, Confidence::kSilent);
+  const Prediction prediction =
+      Predict(room.view(), admission::MakeRequest(admission::PodOf("p", "1 CPU 1Gi")));
+  EXPECT_EQ(prediction.certainty, Certainty::kYes);
+  EXPECT_EQ(Sentence(prediction),
+            "the kubelet would admit the pod; its agent has been silent for more than 10 minutes");
+  room.Observe();
+  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
+}
+
+TEST_F(LedgerTest, TakesAnAgentThatCannotAskTheKubeletForASilentOne) {
+  room.facts.conditions = {{"PodResourcesReachable", "False", "NotAnswering", ""}};
+  room.Observe();
+  EXPECT_EQ(room.view().confidence, Confidence::kStale);
+}
+
+TEST(LedgerOfOlderAgents, FillsInWhatTheObjectLacksAndSaysSo) {
+  Room room(TwoNodes());
+  placement::NodePlacement old = room.Published();
+  for (placement::NumaNodePlacement& numa : old.numa_nodes) {
+    numa.core_groups.clear();
+    numa.memory_group.reset();
+  }
+  old.kubelet.topology_scope = "";
+  room.Apply(PlacementChanged{old});
+  ASSERT_EQ(room.view().notes.size(), 3U);
+  EXPECT_EQ(room.view().notes[0].code, "CoresMissing");
+  EXPECT_EQ(room.view().notes[1].code, "MemoryGroupMissing");
+  EXPECT_EQ(room.view().notes[2].code, "ScopeMissing");
+  EXPECT_EQ(room.view().base->machine->grade, admission::Grade::kCoarse);
+  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Yes");
+}
+
+TEST(LedgerOfOlderAgents, SaysNothingOfANodeWhosePolicyIsNotTold) {
+  Room room(TwoNodes());
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  placement::NodePlacement old = room.Published();
+  old.kubelet.topology_policy = "";
+  room.Apply(PlacementChanged{old});
+  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Unknown NoData");
+  EXPECT_EQ(room.view().notes.front().message, "it does not tell the topology manager's policy");
+}
+
+class LedgerWithoutAgent : public testing::Test {
+ protected:
+  LedgerWithoutAgent() { Publish(); }
+  void Publish() { room.Apply(TopologyChanged{Nrt()}); }
+  placement::NodeResourceTopology Nrt() {
+    placement::NodeResourceTopology nrt = admission::NrtOf(room.facts, room.kubelet.state);
+    nrt.name = "n";
+    return nrt;
+  }
+  Room room{TwoNodes()};
+};
+
+TEST_F(LedgerWithoutAgent, ChargesThePodsOfTheApiByPrediction) {
+  room.BindElsewhere("p", "12 CPU 8Gi 1 GPU");
+  room.Runs("p");
+  EXPECT_EQ(room.view().confidence, Confidence::kPredicted);
+  EXPECT_EQ(room.FreeCpus(), "4 16");
+  EXPECT_EQ(room.Ask("6 CPU 8Gi 4 GPU"), "Yes");
+  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU; 6 CPU 8Gi"), "No Refused");
+}
+
+TEST_F(LedgerWithoutAgent, ChargesAPodOnceThatTheExporterCountsToo) {
+  room.Bind("p", "12 CPU 8Gi 1 GPU");
+  room.Admit("p");
+  Publish();
+  EXPECT_EQ(room.FreeCpus(), "4 16");
+  room.Runs("p");
+  EXPECT_EQ(room.FreeCpus(), "4 16");
+  room.Vanishes("p");
+  EXPECT_EQ(room.FreeCpus(), "16 16") << "though the exporter is a minute late";
+}
+
+TEST_F(LedgerWithoutAgent, BelievesTheExporterWherePodsAreIfItCountsTheSame) {
+  room.Bind("a", "12 CPU 8Gi");
+  room.Bind("b", "6 CPU 8Gi");
+  room.Admit("b");
+  room.Admit("a");  // in another order than we expect: b is on 0, a on 1
+  EXPECT_EQ(room.FreeCpus(), "4 10");
+  Publish();
+  EXPECT_EQ(room.FreeCpus(), "10 4");
+}
+
+TEST(Snapshot, StaysAsItWasWhateverHappensAfterwards) {
+  Room room(TwoNodes());
+  room.Observe();
+  const Snapshot before = room.ledger.Take();
+  const NodeView* view = before.Find("n");
+  room.Bind("p", "12 CPU 8Gi 1 GPU");
+  EXPECT_EQ(before.Find("n"), view);
+  EXPECT_TRUE(view->waiting.empty());
+  EXPECT_EQ(room.snapshot().Find("n")->waiting.size(), 1U);
+}
+
+TEST(Snapshot, ChangesOnlyTheNodesThatAnEventIsAbout) {
+  Room room(TwoNodes());
+  room.Observe();
+  placement::NodePlacement other = room.Published();
+  other.node_name = "m";
+  room.Apply(PlacementChanged{other});
+  const Snapshot before = room.ledger.Take();
+  room.Bind("p", "12 CPU 8Gi 1 GPU");
+  const Snapshot after = room.ledger.Take();
+  EXPECT_EQ(before.Find("m"), after.Find("m"));
+  EXPECT_NE(before.Find("n"), after.Find("n"));
+  EXPECT_EQ(before.Find("m")->base->machine, before.Find("n")->base->machine) << "nodes alike";
+}
+
+TEST(Snapshot, LosesANodeWhoseObjectsAreGone) {
+  Room room(TwoNodes());
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  room.Observe();
+  room.Apply(NodeGone{"n"});
+  EXPECT_NE(room.snapshot().Find("n"), nullptr) << "its agent's object goes with it, in a moment";
+  room.Apply(PlacementGone{"n"});
+  EXPECT_EQ(room.snapshot().Find("n"), nullptr);
+}
+
+}  // namespace
+}  // namespace scheduler::ledger

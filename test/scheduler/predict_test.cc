@@ -1,0 +1,110 @@
+#include "scheduler/ledger/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "test/scheduler/room.h"
+
+// What a node answers while pods wait on it.
+namespace scheduler::ledger {
+namespace {
+
+using admission::Alike;
+using admission::NodeSpec;
+
+Room RoomOf(const NodeSpec& spec) {
+  Room room(spec);
+  room.Observe();
+  return room;
+}
+
+TEST(Predict, SaysYesWhereThePodFitsWhereverTheOthersLand) {
+  Room room = RoomOf({.numa = Alike(2, {.gpus = 4})});
+  room.Bind("p", "4 CPU 8Gi 4 GPU");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
+  room.Bind("q", "4 CPU 8Gi 4 GPU");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "No PodsWait");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi"), "Yes");
+}
+
+TEST(Predict, FillsANodeWithPodsThatNobodyHasSeenYet) {
+  Room room = RoomOf({.numa = Alike(2, {.gpus = 4})});
+  for (const char* uid : {"a", "b", "c", "d", "e", "f", "g"}) {
+    EXPECT_EQ(room.Ask("1 CPU 1Gi 1 GPU"), "Yes") << uid;
+    room.Bind(uid, "1 CPU 1Gi 1 GPU");
+  }
+  EXPECT_EQ(room.Ask("1 CPU 1Gi 1 GPU"), "Yes");
+  room.Bind("h", "1 CPU 1Gi 1 GPU");
+  EXPECT_EQ(room.Ask("1 CPU 1Gi 1 GPU"), "No PodsWait");
+}
+
+TEST(Predict, DependsOnTheOrderInWhichOthersAreAdmitted) {
+  Room room = RoomOf({.numa = {{.id = 0, .cpus = 16, .taken_cpus = 8}, {.id = 1, .cpus = 16}}});
+  room.Bind("p", "4 CPU 8Gi");
+  EXPECT_EQ(room.Charged("p"), "Bound on 0");
+  // Were it admitted after a pod that goes to node 0 once something is gone there, it would be
+  // on 1.
+  EXPECT_EQ(room.Ask("12 CPU 8Gi"), "Yes");
+  EXPECT_EQ(room.Ask("6 CPU 8Gi"), "Yes");
+}
+
+TEST(Predict, DoesNotTakeThePlaceOfAPodThatWasSentHereBefore) {
+  // 12 CPUs fit on node 1 alone; the pod in question would be on node 1 too if it came first.
+  Room room = RoomOf({.numa = {{.id = 0, .cpus = 16, .taken_cpus = 12}, {.id = 1, .cpus = 16}}});
+  room.Bind("p", "12 CPU 8Gi");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi"), "Yes");
+  EXPECT_EQ(room.Ask("5 CPU 8Gi"), "No PodsWait") << "admitted first it would refuse the other";
+}
+
+TEST(Predict, AsksWhatHappensIfRoomIsLeftMeanwhile) {
+  // The first container goes to node 1, since node 0 has 1 CPU left; the second needs node 0's GPU.
+  // If the pod that holds node 0's CPUs ends, the first takes them away from the second.
+  Room room =
+      RoomOf({.numa = {{.id = 0, .cpus = 2, .gpus = 1}, {.id = 1, .cpus = 4}}, .threads = 1});
+  room.kubelet.Add("other", "1 CPU 1Gi");
+  room.Observe();
+  EXPECT_EQ(room.Ask("2 CPU 1Gi; 1 CPU 1Gi 1 GPU"), "Depends RoomMayMislead");
+  EXPECT_EQ(room.Ask("1 CPU 1Gi 1 GPU; 2 CPU 1Gi"), "Yes");
+}
+
+TEST(Predict, CountsAWidePodOnEveryNumaNodeThatItMayTakeFrom) {
+  Room room = RoomOf({.numa = Alike(2, {.gpus = 4}), .policy = "restricted"});
+  room.Bind("p", "20 CPU 80Gi 5 GPU");  // 4 and 1, or 3 and 2: the plugin chooses
+  EXPECT_EQ(room.Charged("p"), "Bound on 0-1");
+  EXPECT_EQ(room.Ask("4 CPU 0Gi 2 GPU"), "Depends PodsWait");
+  EXPECT_EQ(room.Ask("4 CPU 0Gi 4 GPU"), "No PodsWait");
+}
+
+TEST(Predict, CountsSumsWhereThePolicyRefusesNothing) {
+  Room room =
+      RoomOf({.numa = Alike(2, {.gpus = 4}), .policy = "best-effort", .memory_policy = "None"});
+  room.Bind("p", "24 CPU 8Gi 6 GPU");
+  EXPECT_EQ(room.Ask("8 CPU 8Gi 2 GPU"), "Yes");
+  EXPECT_EQ(room.Ask("9 CPU 8Gi"), "No PodsWait");
+}
+
+TEST(Predict, TakesTheWorstCaseOfMorePodsThanItCanFollow) {
+  Room room = RoomOf({.numa = Alike(4, {.cpus = 64, .memory = "512Gi"})});
+  for (int i = 1; i <= 9; ++i) {
+    room.Bind("p" + std::to_string(i), std::to_string(i) + " CPU 1Gi");
+  }
+  EXPECT_EQ(room.Ask("2 CPU 1Gi"), "Yes") << "45 CPUs on every NUMA node leave room";
+  EXPECT_EQ(room.Ask("40 CPU 1Gi"), "Depends PodsWait");
+}
+
+TEST(Predict, DoesNotCountWhatThePodItselfHasLeased) {
+  Room room = RoomOf({.numa = Alike(1, {.gpus = 4})});
+  room.Lease("asked", "4 CPU 8Gi 4 GPU");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
+}
+
+TEST(Predict, ForgetsNobodyWhoIsToBeRefusedAnyway) {
+  Room room = RoomOf({.numa = Alike(1, {.gpus = 4})});
+  room.BindElsewhere("hopeless", "4 CPU 8Gi 5 GPU");
+  EXPECT_EQ(room.Charged("hopeless"), "Bound nowhere");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
+}
+
+}  // namespace
+}  // namespace scheduler::ledger
