@@ -54,9 +54,10 @@ constexpr char kReplayDescription[] =
     "Shows step by step what a scheduler's event log does to its ledger.";
 
 constexpr char kReplayFooter[] =
-    R"(LOG has one event a line; docs/ledger.md describes it. Each step shows the nodes that it
-changes: how well they are known, what is free on each NUMA node, and the pods that are charged
-by prediction. At the end: how often something was not as predicted.
+    R"(LOG has one event a line; docs/ledger.md describes it. Each step shows the
+nodes that it changes: how well they are known, what is expected to be free on
+each NUMA node, and the pods that are charged by prediction. At the end: how
+often something was not as predicted.
 
 Exit codes:
   0  the whole log was replayed

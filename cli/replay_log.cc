@@ -148,8 +148,10 @@ std::string FreeText(const NodeView& view) {
 }
 
 void WriteText(const Step& step, const Subjects& subjects, std::ostream& out) {
-  out << fmt::format("{:>6} {} {:<16} {}\n", step.number, base::FormatTime(step.event.at),
-                     KindOf(step.event), base::OneLine(step.subject));
+  out << fmt::format("{:>6} {} {}", step.number, base::FormatTime(step.event.at),
+                     KindOf(step.event));
+  if (!step.subject.empty()) out << ": " << base::OneLine(step.subject);
+  out << "\n";
   for (const NodeViewPtr& view : step.changed) {
     out << fmt::format("       {} {}: {}\n", base::OneLine(view->name), ToString(view->confidence),
                        FreeText(*view));

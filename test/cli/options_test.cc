@@ -71,7 +71,9 @@ TEST(CommandLine, RefusesInOneLineWithCode2) {
       {{"simulate", "a", "--live"}, "go with --recorded"},
       {{"simulate", "a", "--recorded", "b"}, "takes no further FILE"},
       {{"simulate", "--recorded", "b", "--policy", "none"}, "from the recording"},
-      {{"simulate", "--recorded", "b", "--show", "-1"}, "--show"}};
+      {{"simulate", "--recorded", "b", "--show", "-1"}, "--show"},
+      {{"replay"}, "LOG is required"},
+      {{"replay", "log", "-o", "xml"}, "--output"}};
   for (const auto& [arguments, why] : wrong) {
     const CommandLine line = ParseCommandLine(arguments, kNoTerminal);
     EXPECT_FALSE(line.simulate);
@@ -85,7 +87,8 @@ TEST(CommandLine, RefusesInOneLineWithCode2) {
 
 TEST(CommandLine, HelpFitsIntoATerminal) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"--help"}, std::vector<std::string>{"simulate", "--help"}}) {
+       {std::vector<std::string>{"--help"}, std::vector<std::string>{"simulate", "--help"},
+        std::vector<std::string>{"replay", "--help"}}) {
     const CommandLine line = ParseCommandLine(arguments, kNoTerminal);
     EXPECT_EQ(line.exit_code, kExitOk);
     EXPECT_EQ(line.err, "");

@@ -62,5 +62,36 @@ TEST(Plumbline, AgreesWithTheRecordingsCheckedByHand) {
   EXPECT_THAT(result.out, HasSubstr("affinities              74 of 74\n"));
 }
 
+TEST(Plumbline, ReplaysALedgersLogStepByStep) {
+  const Result result = RunCommand(PLUMBLINE " replay test/cli/ledger.jsonl");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(
+      result.out,
+      HasSubstr(R"(     5 2026-11-29T12:00:01.050Z PodBound: ml/llm-0 on gpu-7, Pending
+       gpu-7 Observed: free 0: 4 cpu 1 gpu 24Gi memory, 1: 8 cpu 2 gpu 32Gi memory
+         ml/llm-0 Bound, NUMA 0
+)"));
+  EXPECT_THAT(result.out, HasSubstr("ForeignPod ml/llm-1: it was bound without us\n"));
+  EXPECT_THAT(result.out, HasSubstr("no such pod until 2026-11-29T12:05:03.500Z: "
+                                    "TopologyAffinityError\n"));
+  EXPECT_THAT(result.out, HasSubstr("gpu-7 Stale: free"));
+  EXPECT_THAT(result.out, HasSubstr("\n     1 ForeignPod\n"));
+}
+
+TEST(Plumbline, ReplaysOneNodeAndAsJson) {
+  const Result other = RunCommand(PLUMBLINE " replay test/cli/ledger.jsonl --node gpu-8");
+  EXPECT_THAT(other.out, Not(HasSubstr("gpu-7")));
+  const Result json = RunCommand(PLUMBLINE " replay test/cli/ledger.jsonl -o json");
+  EXPECT_THAT(json.out,
+              HasSubstr(R"("waiting":[{"uid":"uid-0","standing":"Bound","numaNodes":"0"}])"));
+}
+
+TEST(Plumbline, NamesTheLineOfALogThatItCannotRead) {
+  const Result wrong = RunCommand(PLUMBLINE " replay demo/simulate.yaml");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("plumbline replay: demo/simulate.yaml line 1: no JSON object"));
+  EXPECT_EQ(RunCommand(PLUMBLINE " replay /no/such").exit_code, 2);
+}
+
 }  // namespace
 }  // namespace cli

@@ -33,7 +33,7 @@ std::vector<std::filesystem::path> Kept() {
 TEST(Interleavings, LeaveTheAccountsRightWhateverHappensInWhateverOrder) {
   for (std::uint64_t seed = 0; seed < kRuns; ++seed) {
     const Interleaving run = AnyInterleaving(seed);
-    const std::string wrong = Run(run);
+    const std::string wrong = test::Run(run);
     ASSERT_EQ(wrong, "") << "seed " << seed << ", shrunk:\n" << ToText(Shrink(run));
   }
 }
@@ -45,7 +45,7 @@ TEST(Interleavings, ThatOnceFailedDoNotFailAnyMore) {
     text << file.rdbuf();
     const std::optional<Interleaving> run = ParseInterleaving(text.str());
     ASSERT_TRUE(run) << path;
-    EXPECT_EQ(Run(*run), "") << path;
+    EXPECT_EQ(test::Run(*run), "") << path;
   }
 }
 
