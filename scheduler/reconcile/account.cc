@@ -111,17 +111,7 @@ void Account::PodIs(const ledger::PodFacts& facts, const ledger::ShapePtr& shape
   const std::string& uid = facts.pod.uid;
   const auto [place, is_new] = entries_.try_emplace(uid);
   Entry& entry = place->second;
-  if (is_new) {
-    entry.name = NameOf(facts);
-    const bool ours = binder == Binder::kUs || leases_.contains(uid);
-    if (ours && view_ != nullptr &&
-        Predict(*view_, shape->request, uid).certainty == ledger::Certainty::kYes) {
-      entry.promised = view_;
-    }
-    if (!ours && binder == Binder::kWatched && !facts.terminal()) {
-      Diverged(DivergenceKind::kForeignPod, now, entry.name, "it was bound without us");
-    }
-  }
+  if (is_new) Enter(facts, *shape, binder, now, entry);
   leases_.erase(uid);
   entry.shape = shape;
   entry.running = facts.phase == ledger::Phase::kRunning;
@@ -129,10 +119,28 @@ void Account::PodIs(const ledger::PodFacts& facts, const ledger::ShapePtr& shape
   entry.terminating = facts.terminating;
   entry.created = facts.created;
   entry.started = facts.started;
-  if (!facts.terminal()) return;
+  if (facts.terminal()) End(facts, binder, now, entry);
+}
+
+// What was predicted when the pod was bound, and whether it was bound through us.
+void Account::Enter(const ledger::PodFacts& facts, const ledger::Shape& shape, Binder binder,
+                    base::Time now, Entry& entry) {
+  entry.name = NameOf(facts);
+  const std::string& uid = facts.pod.uid;
+  const bool ours = binder == Binder::kUs || leases_.contains(uid);
+  if (ours && view_ != nullptr &&
+      Predict(*view_, shape.request, uid).certainty == ledger::Certainty::kYes) {
+    entry.promised = view_;
+  }
+  if (!ours && binder == Binder::kWatched && !facts.terminal()) {
+    Diverged(DivergenceKind::kForeignPod, now, entry.name, "it was bound without us");
+  }
+}
+
+void Account::End(const ledger::PodFacts& facts, Binder binder, base::Time now, Entry& entry) {
   const bool refused =
       facts.phase == ledger::Phase::kFailed && ledger::IsAdmissionRejection(facts.reason);
-  if (refused && binder != Binder::kListed) Refuse(uid, entry, facts.reason, now);
+  if (refused && binder != Binder::kListed) Refuse(facts.pod.uid, entry, facts.reason, now);
   entry.refused = entry.refused || refused;
   entry.ended = true;
   if (!entry.ended_at) entry.ended_at = now;

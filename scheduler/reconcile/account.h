@@ -119,6 +119,9 @@ class Account {
   bool AgentLives(base::Time now) const;
   bool HasLookedSince(base::Time at) const;
   ledger::Confidence ConfidenceAt(base::Time now);
+  void Enter(const ledger::PodFacts& facts, const ledger::Shape& shape, Binder binder,
+             base::Time now, Entry& entry);
+  void End(const ledger::PodFacts& facts, Binder binder, base::Time now, Entry& entry);
   void ReadTopology();
   void CompareKubelets(const Observed& before, const Observed& after, base::Time now);
   void RememberWhereTheyWere(const Observed& after, base::Time now);

@@ -71,7 +71,7 @@ class Account::Draft {
     if (held && live_ && !entry.refused) return false;
     if (held) Remove(key);
     if (!held && live_ && MayStillCome(entry)) {
-      bound_.push_back({&uid, &entry});
+      if (Wants(entry)) bound_.push_back({&uid, &entry});
       return false;
     }
     return entry.deleted && (!held || !live_);
@@ -79,8 +79,7 @@ class Account::Draft {
 
   // Ended before any observation had it: the kubelet may just be admitting it.
   bool MayStillCome(const Entry& entry) const {
-    return !entry.refused && !entry.seen && !account_.HasLookedSince(*entry.ended_at) &&
-           Wants(entry);
+    return !entry.refused && !entry.seen && !account_.HasLookedSince(*entry.ended_at);
   }
 
   bool SettleAlive(const std::string& uid, Entry& entry) {

@@ -20,8 +20,23 @@
 // and a question cost.
 namespace {
 
-using namespace scheduler::ledger;  // NOLINT(google-build-using-namespace)
 using scheduler::admission::NodeState;
+using scheduler::ledger::AgentAlive;
+using scheduler::ledger::Certainty;
+using scheduler::ledger::Event;
+using scheduler::ledger::LeaseTaken;
+using scheduler::ledger::Ledger;
+using scheduler::ledger::NodeChanged;
+using scheduler::ledger::NodeViewPtr;
+using scheduler::ledger::Phase;
+using scheduler::ledger::PlacementChanged;
+using scheduler::ledger::PodBound;
+using scheduler::ledger::PodChanged;
+using scheduler::ledger::PodFacts;
+using scheduler::ledger::PodGone;
+using scheduler::ledger::Predict;
+using scheduler::ledger::Prediction;
+using scheduler::ledger::Snapshot;
 
 constexpr int kNodes = 5000;
 constexpr int kPodsOfNode = 20;

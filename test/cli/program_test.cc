@@ -65,9 +65,8 @@ TEST(Plumbline, AgreesWithTheRecordingsCheckedByHand) {
 TEST(Plumbline, ReplaysALedgersLogStepByStep) {
   const Result result = RunCommand(PLUMBLINE " replay test/cli/ledger.jsonl");
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(
-      result.out,
-      HasSubstr(R"(     5 2026-11-29T12:00:01.050Z PodBound: ml/llm-0 on gpu-7, Pending
+  EXPECT_THAT(result.out,
+              HasSubstr(R"(     5 2026-11-29T12:00:01.050Z PodBound: ml/llm-0 on gpu-7, Pending
        gpu-7 Observed: free 0: 4 cpu 1 gpu 24Gi memory, 1: 8 cpu 2 gpu 32Gi memory
          ml/llm-0 Bound, NUMA 0
 )"));

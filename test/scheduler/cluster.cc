@@ -80,8 +80,9 @@ struct Node {
   std::deque<Event> untold;            // of the node's objects
   placement::NodePlacement published;  // the newest in the API
   bool health_untold = false;
-  std::string told_uid;   // the newest that the ledger knows of
-  std::string told_boot;  // of the observation that it has
+  std::string told_uid;             // the newest that the ledger knows of
+  std::string told_boot;            // of the observation that it has
+  std::set<std::string> told_held;  // the pods that hold something in it
 };
 
 }  // namespace
@@ -156,7 +157,10 @@ class Cluster {
     if (const auto* node = std::get_if<scheduler::ledger::NodeChanged>(&event.what)) {
       NodeNamed(node->node).told_uid = node->uid;
     } else if (const auto* seen = std::get_if<scheduler::ledger::PlacementChanged>(&event.what)) {
-      NodeNamed(seen->placement.node_name).told_boot = seen->placement.boot_id;
+      Node& of = NodeNamed(seen->placement.node_name);
+      of.told_boot = seen->placement.boot_id;
+      of.told_held.clear();
+      for (const placement::PlacedPod& pod : seen->placement.pods) of.told_held.insert(pod.uid);
     } else if (const auto* changed = std::get_if<scheduler::ledger::PodChanged>(&event.what)) {
       told_[changed->pod.pod.uid] = changed->pod;
       heard_of_.insert(changed->pod.pod.uid);
@@ -219,7 +223,7 @@ class Cluster {
 
   // ---- Pods
 
-  Node& NodeNamed(const std::string& name) {
+  Node& NodeNamed(const std::string& name) const {
     return **std::ranges::find(nodes_, name, [](const auto& node) { return node->name; });
   }
   Node& AnyNodeOf(Dice& dice) {
@@ -309,8 +313,13 @@ class Cluster {
     return std::ranges::any_of(pods_, [&](const auto& entry) {
       const Pod& pod = entry.second;
       return pod.bound && !pod.released && pod.facts.pod.node_name == node.name &&
-             !heard_of_.contains(entry.first);
+             !IsKnown(node, entry.first);
     });
+  }
+
+  bool IsKnown(const Node& node, const std::string& uid) const {
+    return heard_of_.contains(uid) ||
+           (node.told_boot == node.facts.boot_id && node.told_held.contains(uid));
   }
 
   void PutOn(Node& node, Pod& pod) {
@@ -660,7 +669,8 @@ class Cluster {
   // on that the ledger has heard of the pod.
   std::string CheckNothingLost(const Snapshot& snapshot) const {
     for (const auto& [uid, pod] : pods_) {
-      if (!pod.bound || pod.released || !heard_of_.contains(uid)) continue;
+      if (!pod.bound || pod.released) continue;
+      if (!IsKnown(NodeNamed(pod.facts.pod.node_name), uid)) continue;
       const NodeView* view = snapshot.Find(pod.facts.pod.node_name);
       if (view == nullptr || view->confidence != scheduler::ledger::Confidence::kObserved) continue;
       if (!IsCharged(*view, pod.facts)) {

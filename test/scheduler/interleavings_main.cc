@@ -8,8 +8,10 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
+#include "scheduler/ledger/event_json.h"
 #include "test/scheduler/cluster.h"
 
 namespace {
@@ -35,7 +37,7 @@ int RunMany(std::uint64_t count, std::uint64_t first) {
   return 0;
 }
 
-int RunKept(const char* path) {
+int RunKept(const char* path, const char* log) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
@@ -44,7 +46,10 @@ int RunKept(const char* path) {
     std::cerr << path << " is no interleaving\n";
     return 2;
   }
-  const std::string wrong = test::Run(*run);
+  std::vector<scheduler::ledger::Event> events;
+  const std::string wrong = test::Run(*run, nullptr, &events);
+  std::ofstream lines(log != nullptr ? log : "/dev/null");
+  for (const auto& event : events) lines << ToJson(event) << "\n";
   std::cout << (wrong.empty() ? "nothing is wrong" : wrong) << "\n";
   return wrong.empty() ? 0 : 1;
 }
@@ -53,11 +58,11 @@ int RunKept(const char* path) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::cerr << "interleavings COUNT [FIRST-SEED] | FILE\n";
+    std::cerr << "interleavings COUNT [FIRST-SEED] | FILE [LOG]\n";
     return 2;
   }
   const auto count = base::ParseNumber<std::uint64_t>(argv[1]);
-  if (!count) return RunKept(argv[1]);
+  if (!count) return RunKept(argv[1], argc > 2 ? argv[2] : nullptr);
   const auto first = argc > 2 ? base::ParseNumber<std::uint64_t>(argv[2]) : std::optional(0UL);
   return RunMany(*count, first.value_or(0));
 }
