@@ -40,9 +40,11 @@ struct PlacementGone {
   std::string node;
 };
 
-// The agent's Lease was renewed.
+// The agent's Lease. One that is told again, renewed at the same time as before, is no sign of
+// life.
 struct AgentAlive {
   std::string node;
+  base::Time renewed;  // by the agent's clock
 };
 
 // We have bound the pod ourselves: the API server has accepted the binding.

@@ -75,16 +75,6 @@ void Metadata(JsonWriter& to, const PodFacts& facts) {
   Time(to, "creationTimestamp", facts.created);
   // When it began to be deleted is nothing that anybody looks at.
   if (facts.terminating) Time(to, "deletionTimestamp", facts.created.value_or(base::Time()));
-  if (!facts.owner.empty()) {
-    to.Key("ownerReferences");
-    to.BeginList();
-    to.BeginMap();
-    Text(to, "uid", facts.owner);
-    to.Key("controller");
-    to.Bool(true);
-    to.EndMap();
-    to.EndList();
-  }
   to.EndMap();
 }
 
@@ -181,6 +171,11 @@ std::string Members(const LeaseEnded& event, JsonWriter& to) {
   Text(to, "uid", event.uid);
   return "";
 }
+std::string Members(const AgentAlive& event, JsonWriter& to) {
+  Text(to, "node", event.node);
+  Time(to, "renewed", event.renewed);
+  return "";
+}
 std::string Members(const TimePassed&, JsonWriter&) { return ""; }
 template <class OfNode>
 std::string Members(const OfNode& event, JsonWriter& to) {
@@ -257,26 +252,9 @@ absl::StatusOr<Phase> PhaseOf(const Json& pod) {
   return Phase::kPending;
 }
 
-// The controller among the owners; a PodGroup, which is none, stands for its pods if there is no
-// controller.
-absl::StatusOr<std::string> OwnerOf(const Json& pod) {
-  const Json* owners = Find(pod, "metadata", "ownerReferences");
-  std::string owner;
-  if (owners == nullptr || !owners->IsArray()) return owner;
-  for (const Json& reference : owners->GetArray()) {
-    const Json* controls = Find(reference, "controller");
-    const bool controller = controls != nullptr && controls->IsTrue();
-    if (!controller && !owner.empty()) continue;
-    ASSIGN_OR_RETURN(owner, TextOf(Find(reference, "uid"), "metadata.ownerReferences.uid"));
-    if (controller) return owner;
-  }
-  return owner;
-}
-
 absl::StatusOr<PodFacts> ReadPodFacts(const Json& json, const std::string& text) {
   PodFacts facts;
   ASSIGN_OR_RETURN(facts.pod, kube::ParsePod(text));
-  ASSIGN_OR_RETURN(facts.owner, OwnerOf(json));
   ASSIGN_OR_RETURN(facts.phase, PhaseOf(json));
   ASSIGN_OR_RETURN(facts.reason, TextOf(Find(json, "status", "reason"), "status.reason"));
   facts.terminating = Find(json, "metadata", "deletionTimestamp") != nullptr;
@@ -354,6 +332,14 @@ absl::Status Read(const Json& json, PlacementChanged& event) {
 absl::Status ReadPod(const Json& json, PodFacts& pod) {
   ASSIGN_OR_RETURN(const std::string object, ObjectOf(json));
   ASSIGN_OR_RETURN(pod, ReadPodFacts(*Find(json, "object"), object));
+  return absl::OkStatus();
+}
+absl::Status Read(const Json& json, AgentAlive& event) {
+  ASSIGN_OR_RETURN(event.node, NeedText(json, "node"));
+  ASSIGN_OR_RETURN(const std::optional<base::Time> renewed,
+                   TimeOf(Find(json, "renewed"), "renewed"));
+  if (!renewed) return Wrong("renewed", "is missing");
+  event.renewed = *renewed;
   return absl::OkStatus();
 }
 absl::Status Read(const Json& json, PodBound& event) { return ReadPod(json, event.pod); }

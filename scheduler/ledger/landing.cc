@@ -53,9 +53,13 @@ void TakeLowest(const Bits& from, std::int64_t count, Bits& taken) {
 
 bool IsAnsweredAtOnce(const Machine& machine, const admission::Request& request) {
   if (!IsStrict(machine) || WholePod(machine)) return true;
+  return !SeveralWantSomething(request);
+}
+
+bool SeveralWantSomething(const admission::Request& request) {
   return std::ranges::count_if(request.containers, [](const auto& container) {
            return !(container.demand == admission::Demand());
-         }) <= 1;
+         }) > 1;
 }
 
 Lander::Lander(const admission::NodeState& node, const admission::Request& request)

@@ -12,6 +12,9 @@ namespace scheduler::ledger {
 // that are placed one by one may be led apart by room that others leave.
 bool IsAnsweredAtOnce(const admission::Machine& machine, const admission::Request& request);
 
+// Whether more than one of its containers asks the managers for something.
+bool SeveralWantSomething(const admission::Request& request);
+
 // What may come of a pod that the kubelet admits some time from now.
 struct Landing {
   bool refused = false;         // it is refused if nothing else happens before

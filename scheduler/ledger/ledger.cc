@@ -49,7 +49,7 @@ void Ledger::On(const PlacementChanged& event) {
   Touch(event.placement.node_name).PlacementIs(event.placement, now_);
 }
 void Ledger::On(const PlacementGone& event) { Touch(event.node).PlacementIsGone(); }
-void Ledger::On(const AgentAlive& event) { Touch(event.node).AgentIsAlive(now_); }
+void Ledger::On(const AgentAlive& event) { Touch(event.node).AgentIsAlive(event.renewed, now_); }
 void Ledger::On(const PodBound& event) { PodIs(event.pod, Account::Binder::kUs); }
 void Ledger::On(const PodChanged& event) {
   PodIs(event.pod, event.listed ? Account::Binder::kListed : Account::Binder::kWatched);

@@ -37,8 +37,7 @@ enum class Phase { kPending, kRunning, kSucceeded, kFailed };
 
 // What the API server says of a pod.
 struct PodFacts {
-  kube::Pod pod;      // node_name is "" while it is not bound
-  std::string owner;  // UID of its controller: Job, ReplicaSet, PodGroup; "" if it has none
+  kube::Pod pod;  // node_name is "" while it is not bound
   Phase phase = Phase::kPending;
   std::string reason;  // status.reason: "TopologyAffinityError"
   bool terminating = false;

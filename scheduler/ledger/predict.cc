@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/admission/admit.h"
+#include "scheduler/admission/wants.h"
 #include "scheduler/ledger/landing.h"
 
 namespace scheduler::ledger {
@@ -23,10 +24,23 @@ using admission::Request;
 // So many admissions are tried at most for one answer, a few milliseconds.
 constexpr int kMaxLandings = 400;
 
-// Pods of one shape: which of them comes first makes no difference.
+// When pods are admitted, seen from now.
+enum class When {
+  kBefore,   // they run
+  kAnyTime,  // they are bound: perhaps before those that run, perhaps never
+  kLater,    // they are not bound yet
+};
+
+When WhenIs(Standing standing) {
+  if (standing == Standing::kAdmitted) return When::kBefore;
+  return standing == Standing::kLeased ? When::kLater : When::kAnyTime;
+}
+
+// Pods of one shape and standing: which of them comes first makes no difference.
 struct Group {
   Lander lander;
   const Request* request;
+  When when;
   int count = 1;
 };
 
@@ -41,20 +55,24 @@ class Orders {
       : groups_(std::move(groups)), land_(land) {}
 
   // What may be free once all are admitted. `last`, the pod in question, is the last group; its
-  // refusals, and those of others while it is there, are noted. False if the bound is met.
+  // refusals, and those of others while it is there, are noted. False if the bound is met, or if
+  // there is no order in which all those could be admitted that run.
   bool Try(const std::vector<Pool>& from) {
     reached_[Counts(groups_.size(), 0)] = from;
     // Admitting one more makes counts that are greater, so each is complete when it is visited.
     while (!reached_.empty()) {
       const auto [counts, pools] = *reached_.begin();
       reached_.erase(reached_.begin());
-      end_ = pools;
+      bool all = true;
       for (std::size_t group = 0; group < groups_.size(); ++group) {
         if (counts[group] == groups_[group].count) continue;
+        all = false;
+        if (groups_[group].when == When::kLater && !AllRun(counts)) continue;
         if (!Admit(group, counts, pools)) return false;
       }
+      if (all) end_ = pools;
     }
-    return true;
+    return !end_.empty();
   }
 
   const std::vector<Pool>& end() const { return end_; }
@@ -77,14 +95,25 @@ class Orders {
     bool refused_beside_last = false;
   };
 
+  bool AllRun(const Counts& counts) const {
+    for (std::size_t group = 0; group < groups_.size(); ++group) {
+      const bool runs = groups_[group].when == When::kBefore;
+      if (runs && counts[group] < groups_[group].count) return false;
+    }
+    return true;
+  }
+
+  // An order in which a pod is refused that runs is not how it was.
   bool Admit(std::size_t group, Counts counts, const std::vector<Pool>& pools) {
+    const bool runs = groups_[group].when == When::kBefore;
     const bool beside_last = counts.back() > 0 && group + 1 < groups_.size();
     ++counts[group];
     for (const Pool& pool : pools) {
       if (++landings_ > kMaxLandings) return false;
       Landing landing = (groups_[group].lander.*land_)(pool);
-      Note(landing, beside_last, tally_[group]);
-      if (landing.after.empty()) landing.after.push_back(pool);
+      if (!runs) Note(landing, beside_last, tally_[group]);
+      if (landing.after.empty() && !runs) landing.after.push_back(pool);
+      if (landing.after.empty()) continue;
       Enter(counts, std::move(landing.after));
     }
     return true;
@@ -119,13 +148,15 @@ std::vector<Group> GroupsOf(const NodeView& node, const std::string& uid,
   for (const Waiting& pod : node.waiting) {
     if (pod.uid == uid || std::ranges::find(standings, pod.standing) == standings.end()) continue;
     const Request* request = &pod.shape->request;
-    const auto known = std::ranges::find(groups, request, &Group::request);
+    const When when = WhenIs(pod.standing);
+    const auto known = std::ranges::find_if(
+        groups, [&](const Group& group) { return group.request == request && group.when == when; });
     if (known != groups.end()) {
       ++known->count;
       continue;
     }
     Lander lander(*node.base, *request);
-    if (!lander.wants_nothing()) groups.push_back({std::move(lander), request});
+    if (!lander.wants_nothing()) groups.push_back({std::move(lander), request, when});
   }
   return groups;
 }
@@ -145,27 +176,18 @@ Pool WorstOf(const std::vector<Group>& groups, Pool pool, const Group* but = nul
 
 // Beyond the bound: all others have their worst case, which is a yes for nobody more often than it
 // must be.
-Because WithWorstCases(const NodeView& node, const Pool& from, const std::vector<Group>& groups) {
+Because WithWorstCases(const NodeView& node, const std::vector<Group>& groups) {
+  const Pool& from = node.base->pool;
   const Group& last = groups.back();
   if (last.lander.From(WorstOf(groups, from, &last)).may_be_refused) return Because::kPodsWait;
   for (const Group& group : groups) {
-    if (&group == &last) continue;
+    if (&group == &last || group.when == When::kBefore) continue;
     const NodeState now = With(*node.base, from);
     const bool lost_anyway = Answer(now, *group.request).rejected();
     const Landing landing = group.lander.From(WorstOf(groups, from, &group));
     if (landing.may_be_refused && !lost_anyway) return Because::kWouldRefuseOthers;
   }
   return Because::kFits;
-}
-
-// The states of the node with the pods that run unseen; one worst case if there are too many.
-std::vector<Pool> WithAdmitted(const NodeView& node, const std::string& uid) {
-  std::vector<Group> groups = GroupsOf(node, uid, {Standing::kAdmitted});
-  const Pool& base = node.base->pool;
-  if (groups.empty()) return {base};
-  Orders orders(groups);
-  if (orders.Try({base})) return orders.end();
-  return {WorstOf(groups, base)};
 }
 
 // Whether the pod would be refused after all that were bound here, whatever their order, as long as
@@ -180,22 +202,30 @@ bool IsRefusedAfterAll(const NodeView& node, const Request& request, const std::
 
 // What stands in the way of a yes; kFits if nothing does.
 Because InTheWay(const NodeView& node, const Request& request, const std::string& uid) {
-  const std::vector<Pool> from = WithAdmitted(node, uid);
-  std::vector<Group> groups = GroupsOf(node, uid, {Standing::kBound, Standing::kLeased});
-  groups.push_back({Lander(*node.base, request), &request});
+  std::vector<Group> groups =
+      GroupsOf(node, uid, {Standing::kAdmitted, Standing::kBound, Standing::kLeased});
+  groups.push_back({Lander(*node.base, request), &request, When::kLater});
   Orders orders(groups);
-  if (orders.Try(from)) return orders.AgainstLast();
-  for (const Pool& pool : from) {
-    const Because because = WithWorstCases(node, pool, groups);
-    if (because != Because::kFits) return because;
-  }
-  return Because::kFits;
+  if (orders.Try({node.base->pool})) return orders.AgainstLast();
+  return WithWorstCases(node, groups);
 }
 
 const Block* FindBlock(const NodeView& node, const Request& request) {
   const auto found = std::ranges::find_if(
       node.blocks, [&](const Block& block) { return block.shape->request == request; });
   return found == node.blocks.end() ? nullptr : &*found;
+}
+
+// Coarse only if what is known roughly matters to this pod.
+admission::Grade GradeOf(const NodeView& node, const Request& request) {
+  const admission::Machine& machine = *node.base->machine;
+  const Roughly& roughly = node.roughly;
+  const admission::Wants wants(machine, request.pod,
+                               admission::ManagesPod(machine.settings, request));
+  const bool coarse = roughly.all || (roughly.cpus && wants.cpus > 0) ||
+                      (roughly.memory && !wants.memory.empty()) ||
+                      (roughly.several && SeveralWantSomething(request));
+  return coarse ? admission::Grade::kCoarse : admission::Grade::kExact;
 }
 
 bool OthersWait(const NodeView& node, const std::string& uid) {
@@ -216,7 +246,7 @@ Prediction Predict(const NodeView& node, const Request& request, const std::stri
     prediction.because = because;
     return prediction;
   };
-  prediction.grade = node.base->machine->grade;
+  prediction.grade = GradeOf(node, request);
   prediction.outcome = Answer(*node.base, request);
   if (prediction.outcome.rejected()) return say(Certainty::kNo, Because::kRefused);
   if (!prediction.outcome.admitted()) return say(Certainty::kUnknown, Because::kNoAnswer);

@@ -39,7 +39,8 @@ struct Prediction {
 // Asks a node for a pod. `uid` is the pod's own: what it has leased itself does not count.
 //
 // Waiting pods may be admitted in any order, before or after this one, or never, and land where
-// landing.h says. The answer is yes if neither this pod nor one of them can be refused on the way.
+// landing.h says; those that run were admitted before it, and perhaps after others that are bound.
+// The answer is yes if neither this pod nor one of them can be refused on the way.
 // The orders are tried one by one up to a bound; beyond it every pod counts with its worst case on
 // each NUMA node, so that more is kDepends. Pure.
 Prediction Predict(const NodeView& node, const admission::Request& request,

@@ -66,6 +66,16 @@ enum class DivergenceKind {
 };
 inline constexpr std::size_t kDivergenceKinds = 9;
 
+// Which pods the node is known for only roughly: its objects lack something, or there are counts
+// alone.
+struct Roughly {
+  bool all = false;
+  bool cpus = false;     // those that want CPUs of their own
+  bool memory = false;   // those that want memory of a NUMA node
+  bool several = false;  // those of which several containers want something
+  bool operator==(const Roughly&) const = default;
+};
+
 // Something that the prediction did not expect.
 struct Divergence {
   DivergenceKind kind = DivergenceKind::kOtherNumaNode;
@@ -88,6 +98,7 @@ struct NodeView {
   std::shared_ptr<const admission::NodeState> expected;
   std::vector<Waiting> waiting;  // in the order in which they are expected to be admitted
   std::vector<Block> blocks;
+  Roughly roughly;
   base::Diagnostics notes;              // what the grade or the confidence suffers from; sorted
   std::vector<Divergence> divergences;  // the latest ones, oldest first
 };

@@ -25,12 +25,12 @@ std::string NameOf(const ledger::PodFacts& facts) {
 }  // namespace
 
 void Account::NodeIs(const ledger::NodeChanged& node, base::Time now) {
-  const bool recreated = node_ && node_->uid != node.uid;
+  const bool recreated = !node_uid_.empty() && node_uid_ != node.uid;
+  node_uid_ = node.uid;
   node_ = node;
   if (recreated) {
     Diverged(DivergenceKind::kNodeRecreated, now, "", "the Node was deleted and created anew");
     if (node.boot_id.empty()) observed_.reset();
-    nrt_.reset();
     blocks_.clear();
     for (auto& [uid, entry] : entries_) {
       entry.seen = false;
@@ -48,6 +48,12 @@ void Account::TopologyIs(const placement::NodeResourceTopology& nrt) {
 void Account::TopologyIsGone() {
   nrt_.reset();
   ReadTopology();
+}
+
+void Account::AgentIsAlive(base::Time renewed, base::Time now) {
+  if (renewed_ == renewed) return;
+  renewed_ = renewed;
+  agent_alive_ = now;
 }
 
 void Account::ReadTopology() {

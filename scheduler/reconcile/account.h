@@ -60,7 +60,7 @@ class Account {
   void TopologyIsGone();
   void PlacementIs(const placement::NodePlacement& placement, base::Time now);
   void PlacementIsGone() { observed_.reset(); }
-  void AgentIsAlive(base::Time now) { agent_alive_ = now; }
+  void AgentIsAlive(base::Time renewed, base::Time now);
 
   enum class Binder { kUs, kListed, kWatched };  // who told us of the binding
   void PodIs(const ledger::PodFacts& facts, const ledger::ShapePtr& shape, Binder binder,
@@ -137,11 +137,13 @@ class Account {
   std::string name_;
   admission::Machines& machines_;
   std::optional<ledger::NodeChanged> node_;
+  std::string node_uid_;  // the latest; "" if there was none
   std::optional<Observed> observed_;
   std::optional<placement::NodeResourceTopology> nrt_;
   std::optional<admission::CoarseState> coarse_;
-  std::string unreadable_;  // why NodePlacement or NodeResourceTopology is not used
-  std::optional<base::Time> agent_alive_;
+  std::string unreadable_;                 // why NodePlacement or NodeResourceTopology is not used
+  std::optional<base::Time> agent_alive_;  // when we were told that its Lease was renewed
+  std::optional<base::Time> renewed_;
   std::map<std::string, Entry> entries_;            // by UID
   std::map<std::string, ledger::ShapePtr> leases_;  // by the pod's UID
   std::map<std::string, Stranger> strangers_;

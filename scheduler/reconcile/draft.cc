@@ -70,11 +70,12 @@ class Account::Draft {
     // had got is given back before the next admission.
     if (held && live_ && !entry.refused) return false;
     if (held) Remove(key);
-    if (!held && live_ && MayStillCome(entry)) {
+    if (!live_) return entry.deleted && IsLongOver(entry);
+    if (!held && MayStillCome(entry)) {
       if (Wants(entry)) bound_.push_back({&uid, &entry});
       return false;
     }
-    return entry.deleted && (!held || !live_);
+    return entry.deleted && !held;
   }
 
   // Ended before any observation had it: the kubelet may just be admitting it.
@@ -193,14 +194,17 @@ class Account::Draft {
 
   // ---- Both
 
-  // An agent may come (back) in a moment, and tell of what the kubelet still holds.
   void ForgetWhoIsDeleted() {
     std::erase_if(account_.entries_, [this](const auto& entry) {
-      if (!entry.second.deleted) return false;
-      const base::Time over = *entry.second.ended_at + kLookTime;
-      if (now_ < over) account_.ComeBackAt(over);
-      return now_ >= over;
+      return entry.second.deleted && IsLongOver(entry.second);
     });
+  }
+
+  // An agent may come (back) in a moment, and the kubelet may then still be admitting the pod.
+  bool IsLongOver(const Entry& entry) const {
+    const base::Time over = *entry.ended_at + kLookTime;
+    if (now_ < over) account_.ComeBackAt(over);
+    return now_ >= over;
   }
 
   // Pods that run unseen are facts: with an agent at work only their place is open for a moment,
@@ -257,8 +261,13 @@ class Account::Draft {
 
   void AddNotes(ledger::NodeView& view) const {
     const bool observed = account_.HasObservation();
-    if (observed) view.notes = account_.observed_->gaps;
-    if (!observed && account_.coarse_) view.notes = account_.coarse_->assumptions;
+    if (observed) {
+      view.notes = account_.observed_->gaps;
+      view.roughly = account_.observed_->roughly;
+    } else if (account_.coarse_) {
+      view.notes = account_.coarse_->assumptions;
+      view.roughly.all = true;
+    }
     if (!observed && !account_.unreadable_.empty()) {
       view.notes.push_back({"ObjectNotUsed", view.name, account_.unreadable_});
     }

@@ -26,26 +26,34 @@ void InventCores(NumaNodePlacement& numa) {
   numa.core_groups.push_back(std::move(group));
 }
 
-// Fills in what an older agent does not publish, and says what that is.
-base::Diagnostics FillGaps(NodePlacement& node) {
+// Fills in what an older agent does not publish, and says what that is and whom it matters to.
+base::Diagnostics FillGaps(NodePlacement& node, ledger::Roughly& roughly) {
   base::Diagnostics gaps;
-  const auto add = [&](const char* code, std::string message) {
+  const auto add = [&](const char* code, std::string message, bool ledger::Roughly::*matters_to) {
+    roughly.*matters_to = true;
     const base::Diagnostic gap{code, node.node_name, std::move(message)};
     if (std::ranges::find(gaps, gap) == gaps.end()) gaps.push_back(gap);
   };
   const placement::KubeletFacts& kubelet = node.kubelet;
-  if (kubelet.topology_scope.empty()) add("ScopeMissing", "the scope is taken to be container");
-  if (kubelet.version.empty()) add("VersionMissing", "the kubelet is taken to be 1.37");
+  if (kubelet.topology_scope.empty()) {
+    add("ScopeMissing", "the scope is taken to be container", &ledger::Roughly::several);
+  }
+  if (kubelet.version.empty()) {
+    add("VersionMissing", "the kubelet is taken to be 1.37", &ledger::Roughly::all);
+  }
   for (NumaNodePlacement& numa : node.numa_nodes) {
     if (!numa.cpus.empty() && numa.core_groups.empty()) {
       InventCores(numa);
-      add("CoresMissing", "each CPU is taken to be a core: full-pcpus-only is not checked");
+      add("CoresMissing", "each CPU is taken to be a core: full-pcpus-only is not checked",
+          &ledger::Roughly::cpus);
     }
     if (kubelet.cpu_policy == "static" && !numa.free_cpus) {
-      add("FreeCpusMissing", "CPUs that no pod is seen to hold are taken to be free");
+      add("FreeCpusMissing", "CPUs that no pod is seen to hold are taken to be free",
+          &ledger::Roughly::cpus);
     }
     if (kubelet.memory_policy == "Static" && !numa.memory_group) {
-      add("MemoryGroupMissing", "memory groups are those of the blocks that pods are seen to hold");
+      add("MemoryGroupMissing", "memory groups are those of the blocks that pods are seen to hold",
+          &ledger::Roughly::memory);
     }
   }
   std::ranges::sort(gaps);
@@ -105,7 +113,7 @@ absl::StatusOr<Observed> Observe(NodePlacement node, admission::Machines& machin
     return absl::NotFoundError("it does not tell the topology manager's policy");
   }
   Observed observed;
-  observed.gaps = FillGaps(node);
+  observed.gaps = FillGaps(node, observed.roughly);
   for (placement::PlacedPod& pod : node.pods) {
     if (pod.uid.empty()) pod.uid = pod.namespace_name + "/" + pod.name;
   }

@@ -11,6 +11,7 @@
 #include "placement/node_placement.h"
 #include "scheduler/admission/request.h"
 #include "scheduler/admission/state.h"
+#include "scheduler/ledger/view.h"
 
 namespace scheduler::reconcile {
 
@@ -22,14 +23,15 @@ struct Observed {
   bool current = true;  // false: the agent says itself that it could not look, and shows its last
   std::string boot_id;
   placement::KubeletFacts kubelet;  // compared with the next one's
-  base::Diagnostics gaps;           // what the object lacks: the grade is coarse; sorted
+  base::Diagnostics gaps;           // what the object lacks; sorted
+  ledger::Roughly roughly;          // for which pods that matters
 
   bool Lists(const std::string& uid) const;
 };
 
 // NotFound if the object says that there is no data, or lacks what every verdict needs, policy and
 // NUMA nodes; InvalidArgument if it contradicts itself. What else is missing, in an object of an
-// older agent, is filled in and named, and lowers the grade.
+// older agent, is filled in and named, and lowers the grade for pods that it matters to.
 absl::StatusOr<Observed> Observe(placement::NodePlacement placement, admission::Machines& machines);
 
 // Whether everything that must hold something does. The kubelet lists a pod before it admits it,

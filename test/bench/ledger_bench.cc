@@ -112,7 +112,6 @@ PodFacts Facts(int node, int pod) {
   facts.pod.node_name = NodeName(node);
   facts.phase = Phase::kRunning;
   facts.created = facts.started = base::Time(std::chrono::hours(438000));
-  facts.owner = fmt::format("{:08x}-0000-4c1e-9a57-0123456789ab", node);
   return facts;
 }
 
@@ -147,7 +146,7 @@ class Big {
     WriteState(state, placement);
     placement.observed_at = now;
     ledger.Apply(At(PlacementChanged{placement}));
-    ledger.Apply(At(AgentAlive{placement.node_name}));
+    ledger.Apply(At(AgentAlive{placement.node_name, now}));
     if (node < 50) observed.push_back(std::move(placement));
   }
 };
@@ -258,7 +257,7 @@ void AskBesideWaiting(benchmark::State& state) {
   placement::NodePlacement node = Machine(0);
   node.observed_at = now;
   ledger.Apply({now, PlacementChanged{node}});
-  ledger.Apply({now, AgentAlive{node.node_name}});
+  ledger.Apply({now, AgentAlive{node.node_name, now}});
   for (int pod = 4; pod < 8; ++pod) {
     PodFacts facts = Facts(0, pod);
     facts.phase = Phase::kPending;

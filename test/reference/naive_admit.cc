@@ -696,9 +696,34 @@ void NaiveKubelet::Start(const kube::Pod& pod) {
   if (held == pods_.end()) return;
   for (std::size_t i = 0; i < pod.init_containers.size() && !pod.containers.empty(); ++i) {
     if (pod.init_containers[i].sidecar) continue;
-    for (const NaiveBlock& block : held->second[i].memory) ReleaseMemory(block);
-    held->second[i].memory.clear();
+    std::vector<NaiveBlock>& blocks = held->second[i].memory;
+    for (const NaiveBlock& block : blocks) ReleaseMemory(block);
+    if (!blocks.empty()) given_back_[pod.uid][i] = std::exchange(blocks, {});
   }
+}
+
+void NaiveKubelet::Restart() {
+  for (auto& [uid, containers] : given_back_) {
+    for (auto& [container, blocks] : containers) {
+      for (const NaiveBlock& block : std::exchange(blocks, {})) {
+        if (!CanReserveAgain(block)) continue;
+        ChargeMemory(block.nodes, block.type, block.bytes);
+        pods_.at(uid)[container].memory.push_back(block);
+      }
+    }
+  }
+}
+
+// A block that has no room any more, or whose nodes are in other groups by now, is let be.
+bool NaiveKubelet::CanReserveAgain(const NaiveBlock& block) const {
+  std::int64_t free = 0;
+  for (const int id : block.nodes) {
+    const NaiveMemory& node = memory_.at(id);
+    if (node.assignments > 0 && node.cells != block.nodes) return false;
+    if (block.nodes.size() > 1 && node.assignments == 0) return false;
+    free += node.tables.at(block.type).free;
+  }
+  return free >= block.bytes;
 }
 
 // In the order of a Go map of containers.
@@ -715,6 +740,7 @@ void NaiveKubelet::Remove(const std::string& uid) {
   if (held == pods_.end()) return;
   Release(held->second);
   pods_.erase(held);
+  given_back_.erase(uid);
 }
 
 }  // namespace reference

@@ -75,6 +75,9 @@ class NaiveKubelet {
   // Admits the pod and enters what it holds.
   NaiveVerdict Add(const kube::Pod& pod);
   void Start(const kube::Pod& pod);
+  // The kubelet starts anew: memory that finished init containers had given back is reserved again
+  // where it was, until their pod is gone.
+  void Restart();
   void Remove(const std::string& uid);
   void SetUnhealthy(const std::string& resource, const std::set<std::string>& ids);
   // From now on the plugins prefer their devices in this order.
@@ -150,6 +153,7 @@ class NaiveKubelet {
                       NaiveContainer& own);
   std::optional<Hint> MemoryTarget(const Wish& wish, const Admission& admission) const;
   void ChargeMemory(const Ids& nodes, const std::string& type, std::int64_t bytes);
+  bool CanReserveAgain(const NaiveBlock& block) const;
   void ReleaseMemory(const NaiveBlock& block);
   void Release(std::vector<NaiveContainer> containers);
   void ShrinkInitBlocks(const Item& item, const NaiveContainer& own, Admission& admission);
@@ -169,6 +173,8 @@ class NaiveKubelet {
   std::map<int, NaiveMemory> memory_;
   std::map<std::string, Devices> devices_;
   std::map<std::string, std::vector<NaiveContainer>> pods_;
+  // What finished init containers have given back, by pod and container.
+  std::map<std::string, std::map<std::size_t, std::vector<NaiveBlock>>> given_back_;
 };
 
 }  // namespace reference

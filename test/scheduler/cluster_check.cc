@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "placement/encode.h"
+#include "scheduler/admission/coarse.h"
 #include "scheduler/admission/request.h"
 #include "scheduler/reconcile/observed.h"
 
@@ -18,7 +20,11 @@ using scheduler::admission::Bits;
 using scheduler::admission::Holding;
 using scheduler::admission::Machine;
 using scheduler::admission::NodeState;
+using scheduler::admission::Pool;
+using scheduler::ledger::Confidence;
 using scheduler::ledger::NodeView;
+using scheduler::ledger::Phase;
+using scheduler::ledger::PodFacts;
 using scheduler::ledger::Standing;
 using scheduler::ledger::Waiting;
 
@@ -79,7 +85,8 @@ bool HasEvenCores(const Machine& machine) {
          is_even(machine.cpu.in_uncore, machine.cpu.cpus_per_uncore);
 }
 
-std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>& held) {
+std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>& held,
+                        bool by_pod) {
   const Machine& machine = *state.machine;
   std::vector<std::int64_t> taken(machine.memory_types.size());
   for (int numa = 0; numa < machine.numa_count(); ++numa) {
@@ -93,11 +100,16 @@ std::string CheckMemory(const NodeState& state, const std::vector<std::int64_t>&
       taken[type] += allocatable - free;
     }
   }
-  if (taken != held) return "the pods hold more or less memory than is taken";
+  for (std::size_t type = 0; type < taken.size(); ++type) {
+    if (by_pod ? taken[type] != held[type] : taken[type] < held[type]) {
+      return "the pods hold more or less memory than is taken";
+    }
+  }
   return "";
 }
 
-std::string CheckState(const NodeState& state) {
+// `by_pod`: all that is held is held by pods that are named; else some may be known as sums.
+std::string CheckState(const NodeState& state, bool by_pod) {
   const Machine& machine = *state.machine;
   const bool even = HasEvenCores(machine);
   Held all = HeldTogether(machine, {});
@@ -119,16 +131,55 @@ std::string CheckState(const NodeState& state) {
       all.memory[type] += own.memory[type];
     }
   }
+  const auto agree = [&](const Bits& taken, const Bits& held) {
+    return by_pod ? taken == held : (held - taken).None();
+  };
   const Bits not_free = machine.cpu.all - machine.reserved_cpus - state.pool.cpus;
-  if (even && !(not_free == all.cpus - machine.reserved_cpus)) {
+  if (even && !agree(not_free, all.cpus - machine.reserved_cpus)) {
     return "CPUs are held and free, or neither";
   }
   for (std::size_t i = 0; i < all.devices.size(); ++i) {
-    if (!(state.pool.devices[i].allocated == all.devices[i])) {
+    if (!agree(state.pool.devices[i].allocated, all.devices[i])) {
       return "devices are held and free, or neither";
     }
   }
-  return CheckMemory(state, all.memory);
+  return CheckMemory(state, all.memory, by_pod);
+}
+
+// Counts per NUMA node cannot tell of devices of no NUMA node or several, nor of cores of several
+// CPUs and the CPU manager's options, by which a pod's containers may get other CPUs than those
+// that its init containers had.
+bool IsToldByCounts(const placement::NodePlacement& facts) {
+  for (const placement::NumaNodePlacement& numa : facts.numa_nodes) {
+    for (const placement::CoreGroup& group : numa.core_groups) {
+      if (std::ranges::any_of(group.cores, [](const auto& core) { return core.size() > 1; })) {
+        return false;
+      }
+    }
+  }
+  return facts.kubelet.cpu_options.empty() &&
+         std::ranges::all_of(facts.devices, [](const auto& device) {
+           return device.numa_nodes.size() == 1 && !device.unknown_node;
+         });
+}
+
+// What is free on each NUMA node, and of each resource together.
+std::vector<std::int64_t> Counts(const NodeState& state) {
+  const Machine& machine = *state.machine;
+  std::vector<std::int64_t> counts;
+  for (int numa = 0; numa < machine.numa_count(); ++numa) {
+    counts.push_back(state.pool.cpus.CountCommon(machine.cpu.in_numa[At(numa)]));
+    for (const std::int64_t free : state.pool.memory[At(numa)].free) counts.push_back(free);
+    for (std::size_t i = 0; i < machine.devices.size(); ++i) {
+      const Pool::Devices& devices = state.pool.devices[i];
+      counts.push_back(
+          (devices.healthy - devices.allocated).CountCommon(machine.devices[i].on_node[At(numa)]));
+    }
+  }
+  for (const Pool::Devices& devices : state.pool.devices) {
+    counts.push_back((devices.healthy - devices.allocated).Count());
+  }
+  return counts;
 }
 
 }  // namespace
@@ -161,8 +212,9 @@ placement::NodePlacement Published(placement::NodePlacement node,
 
 std::string CheckAccounts(const NodeView& view) {
   if (view.base == nullptr) return "";
+  const bool by_pod = view.confidence != Confidence::kPredicted;
   for (const auto& state : {view.base, view.expected}) {
-    const std::string wrong = CheckState(*state);
+    const std::string wrong = CheckState(*state, by_pod);
     if (!wrong.empty()) return fmt::format("{}: {}", view.name, wrong);
   }
   for (const Waiting& pod : view.waiting) {
@@ -176,13 +228,59 @@ std::string CheckAccounts(const NodeView& view) {
   return "";
 }
 
-bool IsCharged(const NodeView& view, const scheduler::ledger::PodFacts& facts) {
+bool IsCharged(const NodeView& view, const PodFacts& facts) {
   if (view.base == nullptr) return true;
   const auto request = scheduler::admission::MakeRequest(facts.pod);
   if (!scheduler::reconcile::WantsSomething(*view.base->machine, request)) return true;
   const std::string& uid = facts.pod.uid;
   return view.base->pods.contains(uid) ||
          std::ranges::find(view.waiting, uid, &Waiting::uid) != view.waiting.end();
+}
+
+std::string CheckSums(const NodeView& view, const std::map<std::string, PodFacts>& told) {
+  if (view.base == nullptr) return "";
+  const Machine& machine = *view.base->machine;
+  std::int64_t cpus = 0;
+  std::map<std::string, std::int64_t> devices;
+  for (const auto& [uid, facts] : told) {
+    if (facts.pod.node_name != view.name || facts.phase != Phase::kRunning) continue;
+    for (const kube::Container& container : facts.pod.containers) {
+      const auto limits = [&](const std::string& name) {
+        const auto found = container.limits.find(name);
+        return found == container.limits.end() ? 0 : found->second;
+      };
+      const bool exclusive = facts.pod.qos == kube::Qos::kGuaranteed && limits("cpu") % 1000 == 0;
+      if (exclusive && machine.settings.cpu_static) cpus += limits("cpu") / 1000;
+      for (const auto& resource : machine.devices) devices[resource.name] += limits(resource.name);
+    }
+  }
+  const Pool& pool = view.base->pool;
+  if (pool.cpus.Count() >
+      std::max<std::int64_t>(0, (machine.cpu.all - machine.reserved_cpus).Count() - cpus)) {
+    return fmt::format("{}: fewer CPUs are taken than running pods have", view.name);
+  }
+  for (std::size_t i = 0; i < machine.devices.size(); ++i) {
+    const int free = (pool.devices[i].healthy - pool.devices[i].allocated).Count();
+    const int healthy = pool.devices[i].healthy.Count();
+    if (free > std::max<std::int64_t>(0, healthy - devices[machine.devices[i].name])) {
+      return fmt::format("{}: fewer devices are taken than running pods have", view.name);
+    }
+  }
+  return "";
+}
+
+std::string CheckCounts(const NodeView& view, const placement::NodeResourceTopology& truth,
+                        const placement::NodePlacement& facts) {
+  if (!IsToldByCounts(facts)) return "";
+  const auto state = scheduler::admission::CoarseStateFrom(truth);
+  if (!state.ok()) return view.base == nullptr ? "" : view.name + " has accounts of no data";
+  if (view.base == nullptr) return view.name + " has no accounts";
+  if (Counts(*view.expected) != Counts(state->state)) {
+    return fmt::format("{}: free is {}, and in the accounts {}", view.name,
+                       fmt::join(Counts(state->state), " "),
+                       fmt::join(Counts(*view.expected), " "));
+  }
+  return "";
 }
 
 std::string CheckTruth(const NodeView& view, const placement::NodePlacement& truth) {

@@ -23,7 +23,6 @@ PodFacts SomePod() {
   facts.pod.node_name = "gpu-7";
   facts.pod.overhead = {{"cpu", 250}};
   facts.pod.pod_requests = kube::Resources{{"cpu", 6000}};
-  facts.owner = "job-1";
   facts.phase = Phase::kFailed;
   facts.reason = "TopologyAffinityError";
   facts.terminating = true;
@@ -63,7 +62,7 @@ TEST(EventLog, ReadsEveryKindAsItWas) {
       {kNow, TopologyGone{"n"}},
       {kNow, PlacementChanged{room.Published()}},
       {kNow, PlacementGone{"n"}},
-      {kNow, AgentAlive{"n"}},
+      {kNow, AgentAlive{"n", kNow}},
       {kNow, PodBound{SomePod()}},
       {kNow, PodGone{"uid-1"}},
       {kNow, PodRejected{"uid-1", "OutOfcpu"}},
@@ -93,13 +92,11 @@ TEST(EventLog, NamesWhatIsWrong) {
             "spec: there is none");
 }
 
-TEST(EventLog, ReadsAPodOfTheApiServerWithItsControllerAndTimes) {
+TEST(EventLog, ReadsAPodOfTheApiServerWithItsTimes) {
   ASSERT_OK_AND_ASSIGN(const PodFacts facts, ParsePodFacts(R"({
-    "metadata": {"uid": "u", "name": "p", "namespace": "ns", "creationTimestamp": "2026-11-29T12:00:00Z",
-      "ownerReferences": [{"kind": "PodGroup", "uid": "group"}, {"kind": "Job", "uid": "job", "controller": true}]},
+    "metadata": {"uid": "u", "name": "p", "namespace": "ns", "creationTimestamp": "2026-11-29T12:00:00Z"},
     "spec": {"nodeName": "n", "containers": [{"name": "a", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}}}]},
     "status": {"phase": "Running", "startTime": "2026-11-29T12:00:01Z"}})"));
-  EXPECT_EQ(facts.owner, "job");
   EXPECT_EQ(facts.phase, Phase::kRunning);
   EXPECT_FALSE(facts.terminating);
   EXPECT_EQ(base::FormatTime(*facts.created), "2026-11-29T12:00:00.000Z");

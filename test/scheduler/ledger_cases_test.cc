@@ -167,6 +167,12 @@ TEST_F(LedgerCase, CacheAPodWithoutExclusiveCpusTakesNone) {
   EXPECT_EQ(room.Charged("burstable"), "");
 }
 
+TEST_F(LedgerCase, CacheAResourceThatNoDevicePluginOffersHoldsNothingBack) {
+  room.Bind("p", "1 example.com/dongle");
+  EXPECT_EQ(room.Charged("p"), "");
+  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Yes");
+}
+
 // ---- Reports of users
 
 TEST_F(LedgerCase, Issue967AnObjectThatCameAfterTheSchedulerCounts) {
@@ -242,6 +248,25 @@ TEST_F(LedgerCase, Issue2273WhatIsLeasedAtFilterEndsWithThePodWhoeverBindsIt) {
   EXPECT_EQ(room.FreeGpus(), "0 4");
   room.Wait(seconds(2));
   EXPECT_EQ(room.FreeGpus(), "4 4");
+}
+
+TEST_F(LedgerCase, Issue646EphemeralStorageMakesNoCountNegative) {
+  room.Bind("p", "4 CPU 8Gi 100Gi ephemeral-storage");
+  EXPECT_EQ(room.FreeCpus(), "12 16");
+  room.Admit("p");
+  room.Observe();
+  EXPECT_EQ(room.FreeCpus(), "12 16");
+}
+
+TEST_F(LedgerCase, Issue2013MemoryThatSpansNumaNodesIsChargedAndBindsThemTogether) {
+  Room two({.numa = Alike(2, {.memory = "64Gi"}), .policy = "restricted"});
+  two.Observe();
+  two.Bind("p", "18 CPU 100Gi");
+  EXPECT_EQ(two.Ask("1 CPU 20Gi"), "No PodsWait");
+  two.Admit("p");
+  two.Observe();
+  EXPECT_EQ(two.Charged("p"), "Observed on 0-1");
+  EXPECT_EQ(two.Ask("1 CPU 20Gi"), "No Refused") << "28Gi are free, and no node gives any alone";
 }
 
 TEST_F(LedgerCase, Issue84869ARefusedPodsTemplateIsNotSentThereAgainAndAgain) {

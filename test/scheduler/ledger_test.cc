@@ -257,6 +257,16 @@ TEST_F(LedgerTest, ForgetsWhatItKnewOfANodeThatWasCreatedAnew) {
   EXPECT_EQ(room.Count(DivergenceKind::kNodeRecreated), 1);
 }
 
+TEST_F(LedgerTest, KnowsANodeOfAnotherUidForANewOneThoughTheOldOneWasGone) {
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  room.Apply(NodeGone{"n"});
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  EXPECT_EQ(room.Count(DivergenceKind::kNodeRecreated), 0) << "it is the same: told anew";
+  room.Apply(NodeGone{"n"});
+  room.Apply(NodeChanged{"n", "uid-2", "boot-1", {}});
+  EXPECT_EQ(room.Count(DivergenceKind::kNodeRecreated), 1);
+}
+
 TEST_F(LedgerTest, KeepsTheWordOfAnAgentThatWasFasterThanTheNewNode) {
   room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
   room.facts.boot_id = "boot-1";
@@ -282,6 +292,25 @@ TEST_F(LedgerTest, TrustsASilentAgentLessStepByStep) {
   EXPECT_EQ(room.view().confidence, Confidence::kObserved);
 }
 
+TEST_F(LedgerTest, TakesALeaseThatIsToldAgainForNoSignOfLife) {
+  const base::Time renewed = room.now;
+  room.Wait(seconds(80));
+  room.Apply(AgentAlive{"n", renewed});  // the watch broke, and all is listed anew
+  room.Wait(seconds(10));
+  EXPECT_EQ(room.view().confidence, Confidence::kStale);
+}
+
+TEST_F(LedgerTest, FindsAForceDeletedPodAgainWhenTheAgentSpeaksUpInTime) {
+  room.Bind("p", "4 CPU 8Gi 4 GPU");
+  room.facts.conditions = {{"Settled", "False", "KubeletStarting", ""}};
+  room.Observe();
+  room.Vanishes("p");
+  EXPECT_EQ(room.Charged("p"), "") << "without an agent at work the API has the last word";
+  room.facts.conditions.clear();
+  room.Observe();
+  EXPECT_EQ(room.Charged("p"), "Bound on 0") << "the kubelet may just be admitting it";
+}
+
 TEST_F(LedgerTest, TakesAnAgentThatCannotAskTheKubeletForASilentOne) {
   room.facts.conditions = {{"PodResourcesReachable", "False", "NotAnswering", ""}};
   room.Observe();
@@ -303,6 +332,27 @@ TEST(LedgerOfOlderAgents, FillsInWhatTheObjectLacksAndSaysSo) {
   EXPECT_EQ(room.view().notes[2].code, "ScopeMissing");
   EXPECT_EQ(room.view().base->machine->grade, admission::Grade::kCoarse);
   EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Yes");
+}
+
+TEST(LedgerOfOlderAgents, LowersTheGradeForThosePodsAloneThatNeedWhatIsMissing) {
+  Room room(TwoNodes());
+  const auto grade = [&](const std::string& words) {
+    return Predict(room.view(), admission::MakeRequest(admission::PodOf("p", words))).grade;
+  };
+  placement::NodePlacement old = room.Published();
+  old.numa_nodes.front().core_groups.clear();
+  room.Apply(PlacementChanged{old});
+  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU"), admission::Grade::kCoarse);
+  EXPECT_EQ(grade("500m CPU 8Gi 1 GPU"), admission::Grade::kExact) << "it shares CPUs";
+  old = room.Published();
+  old.kubelet.topology_scope = "";
+  room.Apply(PlacementChanged{old});
+  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU"), admission::Grade::kExact)
+      << "one container: scopes are alike";
+  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU; 1 CPU 1Gi"), admission::Grade::kCoarse);
+  old.kubelet.version = "";
+  room.Apply(PlacementChanged{old});
+  EXPECT_EQ(grade("500m CPU 8Gi"), admission::Grade::kCoarse) << "rules differ by release";
 }
 
 TEST(LedgerOfOlderAgents, SaysNothingOfANodeWhosePolicyIsNotTold) {
@@ -345,6 +395,13 @@ TEST_F(LedgerWithoutAgent, ChargesAPodOnceThatTheExporterCountsToo) {
   EXPECT_EQ(room.FreeCpus(), "4 16");
   room.Vanishes("p");
   EXPECT_EQ(room.FreeCpus(), "16 16") << "though the exporter is a minute late";
+}
+
+TEST_F(LedgerWithoutAgent, KeepsTheWordOfAnExporterThatWasFasterThanTheNewNode) {
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  Publish();
+  room.Apply(NodeChanged{"n", "uid-2", "boot-1", {}});
+  EXPECT_EQ(room.view().confidence, Confidence::kPredicted) << "it may never write it again";
 }
 
 TEST_F(LedgerWithoutAgent, BelievesTheExporterWherePodsAreIfItCountsTheSame) {

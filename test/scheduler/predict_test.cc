@@ -93,6 +93,18 @@ TEST(Predict, TakesTheWorstCaseOfMorePodsThanItCanFollow) {
   EXPECT_EQ(room.Ask("40 CPU 1Gi"), "Depends PodsWait");
 }
 
+TEST(Predict, DoesNotTakeAPodThatRunsUnseenToBeWhereItIsExpected) {
+  Room room({.numa = {{.id = 0, .cpus = 10}, {.id = 1, .cpus = 12}}});
+  room.Observe();
+  room.Bind("big", "10 CPU 1Gi");
+  room.Bind("small", "2 CPU 1Gi");
+  EXPECT_EQ(room.Admit("small"), "admitted on 0");
+  EXPECT_EQ(room.Admit("big"), "admitted on 1") << "it was expected on 0";
+  room.Runs("big");
+  EXPECT_EQ(room.Charged("big"), "Admitted on 0");
+  EXPECT_EQ(room.Ask("9 CPU 1Gi"), "Depends PodsWait");
+}
+
 TEST(Predict, DoesNotCountWhatThePodItselfHasLeased) {
   Room room = RoomOf({.numa = Alike(1, {.gpus = 4})});
   room.Lease("asked", "4 CPU 8Gi 4 GPU");

@@ -83,7 +83,7 @@ void Room::Observe() {
   Renew();
 }
 
-void Room::Renew() { Apply(AgentAlive{"n"}); }
+void Room::Renew() { Apply(AgentAlive{"n", now}); }
 
 void Room::Wait(std::chrono::milliseconds time) {
   now += time;
