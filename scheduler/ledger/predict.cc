@@ -190,14 +190,24 @@ Because WithWorstCases(const NodeView& node, const std::vector<Group>& groups) {
   return Because::kFits;
 }
 
-// Whether the pod would be refused after all that were bound here, whatever their order, as long as
-// nothing leaves.
+bool OthersWait(const NodeView& node, const std::string& uid) {
+  return std::ranges::any_of(node.waiting, [&](const Waiting& pod) { return pod.uid != uid; });
+}
+
+// Whether the pod would be refused after all that were bound here, whatever their order and
+// whatever devices are chosen, as long as nothing leaves. What is refused now may not be then: pods
+// that come before it may leave room on a NUMA node alone that suits it.
 bool IsRefusedAfterAll(const NodeView& node, const Request& request, const std::string& uid) {
+  const Lander lander(*node.base, request);
   Orders orders(GroupsOf(node, uid, {Standing::kAdmitted, Standing::kBound}), &Lander::FromAsItIs);
   if (!orders.Try({node.base->pool})) return false;
-  return std::ranges::all_of(orders.end(), [&](const Pool& pool) {
-    return Answer(With(*node.base, pool), request).rejected();
-  });
+  return std::ranges::all_of(orders.end(),
+                             [&](const Pool& pool) { return lander.FromAsItIs(pool).refused; });
+}
+
+// Nobody waits, and no choice of devices for one container decides about the next.
+bool IsSettled(const NodeView& node, const Request& request, const std::string& uid) {
+  return !OthersWait(node, uid) && !SeveralWantSomething(request);
 }
 
 // What stands in the way of a yes; kFits if nothing does.
@@ -228,10 +238,6 @@ admission::Grade GradeOf(const NodeView& node, const Request& request) {
   return coarse ? admission::Grade::kCoarse : admission::Grade::kExact;
 }
 
-bool OthersWait(const NodeView& node, const std::string& uid) {
-  return std::ranges::any_of(node.waiting, [&](const Waiting& pod) { return pod.uid != uid; });
-}
-
 }  // namespace
 
 Prediction Predict(const NodeView& node, const Request& request, const std::string& uid) {
@@ -248,7 +254,13 @@ Prediction Predict(const NodeView& node, const Request& request, const std::stri
   };
   prediction.grade = GradeOf(node, request);
   prediction.outcome = Answer(*node.base, request);
-  if (prediction.outcome.rejected()) return say(Certainty::kNo, Because::kRefused);
+  if (prediction.outcome.rejected()) {
+    const bool certain = prediction.outcome.reason == admission::Reason::kKubeletCannot ||
+                         IsSettled(node, request, uid) || IsRefusedAfterAll(node, request, uid);
+    if (certain) return say(Certainty::kNo, Because::kRefused);
+    return say(Certainty::kDepends,
+               OthersWait(node, uid) ? Because::kPodsWait : Because::kDevicesDecide);
+  }
   if (!prediction.outcome.admitted()) return say(Certainty::kUnknown, Because::kNoAnswer);
   if (!node.blocks.empty() && FindBlock(node, request) != nullptr) {
     return say(Certainty::kNo, Because::kRefusedRecently);
@@ -268,9 +280,9 @@ const char* ToString(Certainty certainty) {
 }
 
 const char* ToString(Because because) {
-  static constexpr std::array kNames = {"Fits",     "Refused",           "RefusedRecently",
-                                        "PodsWait", "WouldRefuseOthers", "RoomMayMislead",
-                                        "NoData",   "NoAnswer"};
+  static constexpr std::array kNames = {
+      "Fits",           "Refused",       "RefusedRecently", "PodsWait", "WouldRefuseOthers",
+      "RoomMayMislead", "DevicesDecide", "NoData",          "NoAnswer"};
   return kNames[static_cast<std::size_t>(because)];
 }
 
@@ -282,6 +294,7 @@ std::string Sentence(const Prediction& prediction) {
       "it depends on where pods land that were sent here a moment ago",
       "the pod might take the place of one that was sent here a moment ago",
       "a pod that ends meanwhile might lead its containers to NUMA nodes where they do not fit",
+      "it depends on which devices the device plugin chooses",
       "nothing is known of this node's NUMA nodes",
       "the kubelet cannot be as it is described",
   };

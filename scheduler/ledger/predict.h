@@ -22,6 +22,7 @@ enum class Because {
   kPodsWait,           // pods were sent here whose places are not seen yet
   kWouldRefuseOthers,  // it fits, but a pod that was sent here before might no longer
   kRoomMayMislead,     // room that becomes free meanwhile may lead its containers apart
+  kDevicesDecide,      // which devices one container gets decides about the next
   kNoData,
   kNoAnswer,  // the kubelet is not as it is described, see Outcome::limit
 };

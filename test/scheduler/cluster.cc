@@ -14,6 +14,20 @@
 
 // What must hold of the ledger's accounts beside a simulated cluster.
 namespace test {
+namespace {
+
+std::string InWords(const kube::Pod& pod) {
+  std::string words;
+  for (const auto* list : {&pod.init_containers, &pod.containers}) {
+    for (const kube::Container& container : *list) {
+      words += fmt::format("{}{} {}; ", container.sidecar ? "sidecar " : "", container.name,
+                           container.limits);
+    }
+  }
+  return words;
+}
+
+}  // namespace
 
 using scheduler::ledger::Because;
 using scheduler::ledger::Certainty;
@@ -145,15 +159,16 @@ std::string SimulatedCluster::CheckPrediction(const NodeView& view, const kube::
     if (!promise) return "";
     const std::string reason = AnswerAmong(promise->known, node, promise->kubelet, pod, true, dice);
     if (reason.empty()) return "";
-    return fmt::format("{} refuses a pod with {}, though the answer was yes\n{}", node.name, reason,
-                       Picture(node));
+    return fmt::format("{} refuses a pod with {}, though the answer was yes\n#   {}\n{}", node.name,
+                       reason, InWords(pod), Picture(node));
   }
   const bool no =
       prediction.certainty == Certainty::kNo && prediction.because != Because::kRefusedRecently;
   if (!no || !IsInStep(node, view)) return "";
   const std::set<std::string> bound(node.bound.begin(), node.bound.end());
   if (!AnswerAmong(bound, node, node.kubelet, pod, false, dice).empty()) return "";
-  return fmt::format("{} admits a pod, though the answer was no\n{}", node.name, Picture(node));
+  return fmt::format("{} admits a pod, though the answer was no\n#   {}\n{}", node.name,
+                     InWords(pod), Picture(node));
 }
 
 // The kubelet's answer to the pod, "" if it is admitted, after some or all of these that are bound
@@ -176,17 +191,11 @@ std::string SimulatedCluster::Picture(const Node& node) const {
   std::string text = fmt::format("#   {}", placement::ToJson(Observation(node)));
   for (const auto& [uid, other] : pods_) {
     if (other.facts.pod.node_name != node.name) continue;
-    text += fmt::format("#   {}{}:", uid,
+    text += fmt::format("#   {}{}: {}\n", uid,
                         other.released   ? " (gone)"
                         : other.admitted ? " (admitted)"
-                                         : "");
-    for (const auto* list : {&other.facts.pod.init_containers, &other.facts.pod.containers}) {
-      for (const kube::Container& container : *list) {
-        text += fmt::format(" {}{} {};", container.sidecar ? "sidecar " : "", container.name,
-                            container.limits);
-      }
-    }
-    text += '\n';
+                                         : "",
+                        InWords(other.facts.pod));
   }
   return text;
 }

@@ -17,15 +17,20 @@ constexpr std::array<const char*, kActions> kNames = {
     "release", "vanish",   "force",     "look",  "tell-pod", "tell-node", "foreign",
     "health",  "kubelet",  "scheduler", "gap",   "recreate", "agent",     "wait"};
 
-// How often, by Action, times 4.
-constexpr std::array<int, kActions> kWeights = {40, 56, 56, 56, 32, 12, 12, 20, 16, 8, 48,
-                                                64, 56, 8,  4,  4,  4,  4,  4,  8,  20};
+// How often, by Action.
+constexpr std::array<int, kActions> kWeights = {10, 14, 14, 14, 8, 3, 3, 5, 4, 2, 12,
+                                                16, 14, 2,  1,  1, 1, 1, 1, 2, 5};
 using Weights = std::array<int, kActions>;
 
 Weights WaysOf(Dice& dice) {
   static constexpr std::array kPercent = {25, 100, 100, 300};
   Weights weights = kWeights;
-  for (int& weight : weights) weight = weight * kPercent[static_cast<std::size_t>(dice.Below(4))];
+  for (std::size_t action = 0; action < weights.size(); ++action) {
+    int percent = kPercent[static_cast<std::size_t>(dice.Below(4))];
+    // Pods that come and are admitted are what all else is about.
+    if (action <= static_cast<std::size_t>(Action::kAdmit)) percent = std::max(percent, 100);
+    weights[action] *= percent;
+  }
   return weights;
 }
 
@@ -54,7 +59,7 @@ Interleaving AnyInterleaving(std::uint64_t seed) {
   Dice dice(~seed);
   Interleaving run{.seed = seed, .agents_fail = dice.Once(4), .steps = {}};
   const Weights weights = WaysOf(dice);
-  const int steps = 20 + dice.Below(100);
+  const int steps = 20 + dice.Below(130);
   for (int i = 0; i < steps; ++i) {
     const Action action = AnyAction(weights, dice);
     run.steps.push_back({action, dice.Roll()});
