@@ -196,7 +196,7 @@ void SimulatedCluster::Refuse(Pod& pod, const Deed& admission, const std::string
   if (pod.foreign) {
     Count("refused: bound by others");
   } else if (!pod.promise) {
-    Count("refused: bound by us without an agent at work");
+    Count("refused: bound by us with nothing promised");
   } else if (IsKept(*pod.promise, node, admission)) {
     Count("refused: behind what nobody could know");
   } else {

@@ -30,7 +30,7 @@ struct SimulatedPod {
   bool released = false;
   base::Time forced_at;  // of one that the API forgot while it was there
   // Of one that we bound: nothing if nobody could promise that it is admitted, since no agent was
-  // at work or another machine had taken the node's name.
+  // at work, another machine had taken the node's name, or the API forgot the pod.
   std::optional<Promise> promise;
 };
 

@@ -121,9 +121,10 @@ std::optional<Promise> SimulatedCluster::PromiseOf(const Node& node) const {
   return promise;
 }
 
-// A ledger that was restarted may not know pods that it knew when it bound others: what it does now
-// may be at the expense of those.
+// A ledger that was restarted may not know pods that it knew when it bound others, since the API
+// has forgotten them: what it does now may be at their expense, and at the expense of those.
 void SimulatedCluster::ShareTheUnknown(const Node& node, const std::set<std::string>& unknown) {
+  for (const std::string& uid : unknown) pods_.at(uid).promise.reset();
   for (const std::string& bound : node.bound) {
     std::optional<Promise>& promise = pods_.at(bound).promise;
     if (!promise) continue;
