@@ -27,9 +27,16 @@ bool WantsNothing(const Wants& wants) {
   return wants.cpus == 0 && wants.memory.empty() && wants.devices.empty() && !wants.unknown_memory;
 }
 
+// On one NUMA node nothing can be misaligned, but for devices that are on none.
 bool IsStrict(const Machine& machine) {
   const TopologyPolicy policy = machine.settings.topology_policy;
-  return machine.numa_count() > 1 &&
+  const bool nodes_matter =
+      machine.numa_count() > 1 ||
+      std::ranges::any_of(machine.devices, [](const admission::DeviceResource& resource) {
+        return resource.aligned &&
+               resource.on_node.front().Count() < static_cast<int>(resource.devices.size());
+      });
+  return nodes_matter &&
          (policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode);
 }
 
@@ -110,6 +117,7 @@ admission::NodeState Lander::With(const Pool& pool) const {
 
 Landing Lander::From(const Pool& pool) const {
   if (!strict_) return Loose(pool);
+  if (!FitsWhenEmpty()) return {.refused = true, .may_be_refused = true, .after = {}};
   if (tied_) return Tied(pool);
   Landing landing;
   landing.after = {pool};
@@ -121,6 +129,13 @@ Landing Lander::From(const Pool& pool) const {
   }
   landing.refused = landing.may_be_refused && Answer(With(pool), request_).rejected();
   return landing;
+}
+
+bool Lander::FitsWhenEmpty() const {
+  if (!strict_)
+    return !Answer(admission::EmptyState({node_.machine, node_.device_ids}), request_).rejected();
+  return machine_.settings.topology_policy != TopologyPolicy::kSingleNumaNode ||
+         std::ranges::all_of(units_, [](const Unit& unit) { return unit.holders != 0; });
 }
 
 Landing Lander::FromAsItIs(const Pool& pool) const {
@@ -138,20 +153,25 @@ Landing Lander::FromAsItIs(const Pool& pool) const {
 
 Landing Lander::Loose(const Pool& pool) const {
   Verdict verdict = Admit(With(pool), request_);
-  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {}};
+  const bool refused = verdict.rejected();
+  if (refused && !FitsWhenEmpty()) return {.refused = true, .may_be_refused = true, .after = {}};
+  if (refused) {
+    verdict.after = pool;
+    for (const Unit& unit : units_) OccupySums(unit, verdict.after);
+  }
   const bool memory =
       std::ranges::any_of(units_, [](const Unit& unit) { return !unit.wants.memory.empty(); });
-  if (memory && machine_.numa_count() > 1) {
+  if (memory && (refused || machine_.numa_count() > 1)) {
     for (Pool::NodeMemory& numa : verdict.after.memory) std::ranges::fill(numa.free, 0);
   }
-  return {.refused = false, .may_be_refused = false, .after = {std::move(verdict.after)}};
+  return {.refused = refused, .may_be_refused = refused, .after = {std::move(verdict.after)}};
 }
 
 // The kubelet lets a container take over what an init container leaves only where that is, and an
 // init container goes where it fits itself: a place too narrow for the next one refuses the pod.
 Landing Lander::Tied(const Pool& pool) const {
   Verdict verdict = Admit(With(pool), request_);
-  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {}};
+  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {Worst(pool)}};
   Landing landing;
   Mask places = 0;
   for (const admission::ContainerVerdict& container : verdict.containers) {
@@ -173,6 +193,7 @@ void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
   Verdict verdict = Admit(With(pool), unit.request);
   if (verdict.rejected()) {
     landing.may_be_refused = true;
+    LandOnceOthersLeft(unit, pool, landing);
     return;
   }
   const Mask place = verdict.containers.empty() ? 0 : verdict.containers.front().affinity;
@@ -189,6 +210,20 @@ void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
   // With prefer-closest-numa-nodes one node may be closer to itself than another.
   const Mask lower = machine_.settings.prefer_closest_numa_nodes ? ~Mask{0} : place - 1;
   for (Mask places = place | (unit.holders & lower); places != 0; places &= places - 1) {
+    Pool after = pool;
+    Occupy(unit, std::countr_zero(places), after);
+    AddOnce(std::move(after), landing.after);
+  }
+}
+
+// Where there is no room for it now, what leaves may make some.
+void Lander::LandOnceOthersLeft(const Unit& unit, const Pool& pool, Landing& landing) const {
+  if (unit.holders == 0 || !OneByOne(unit)) {
+    Pool after = pool;
+    OccupyAll(unit, after);
+    return AddOnce(std::move(after), landing.after);
+  }
+  for (Mask places = unit.holders; places != 0; places &= places - 1) {
     Pool after = pool;
     Occupy(unit, std::countr_zero(places), after);
     AddOnce(std::move(after), landing.after);
@@ -226,6 +261,19 @@ void Lander::Occupy(const Unit& unit, int numa, Pool& pool) const {
   }
 }
 
+// CPUs and devices wherever they are, as far as there are.
+void Lander::OccupySums(const Unit& unit, Pool& pool) const {
+  Bits cpus(machine_.cpu.cpu_slots);
+  TakeLowest(pool.cpus, unit.wants.cpus, cpus);
+  pool.cpus -= cpus;
+  for (const auto& [resource, count] : unit.wants.devices) {
+    Pool::Devices& devices = pool.devices[At(resource)];
+    Bits taken(static_cast<int>(machine_.devices[At(resource)].devices.size()));
+    TakeLowest(devices.healthy - devices.allocated, count, taken);
+    devices.allocated |= taken;
+  }
+}
+
 void Lander::OccupyAll(const Unit& unit, Pool& pool) const {
   for (int numa = 0; numa < machine_.numa_count(); ++numa) Occupy(unit, numa, pool);
   if (unit.wants.memory.empty() || unit.holders != 0) return;
@@ -235,7 +283,7 @@ void Lander::OccupyAll(const Unit& unit, Pool& pool) const {
 Pool Lander::Worst(Pool pool) const {
   if (!strict_) {
     Landing landing = Loose(pool);
-    return landing.refused ? pool : std::move(landing.after.front());
+    return landing.after.empty() ? pool : std::move(landing.after.front());
   }
   for (const Unit& unit : units_) OccupyAll(unit, pool);
   return pool;

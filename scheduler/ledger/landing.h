@@ -19,8 +19,9 @@ bool SeveralWantSomething(const admission::Request& request);
 struct Landing {
   bool refused = false;         // it is refused if nothing else happens before
   bool may_be_refused = false;  // or if others go before: the room that they leave may mislead it
-  // What is free afterwards, for every place where it may come to lie. In each entry at most as
-  // much is free, per NUMA node, as in the case that it stands for.
+  // What is free afterwards, for every place where it may come to lie, once others have left if
+  // there is no room now. In each entry at most as much is free, per NUMA node, as in the case that
+  // it stands for.
   std::vector<admission::Pool> after;
 };
 
@@ -57,12 +58,15 @@ class Lander {
                bool reuses);
   admission::Mask Holders(const admission::Wants& wants) const;
   admission::NodeState With(const admission::Pool& pool) const;
+  bool FitsWhenEmpty() const;
   Landing Loose(const admission::Pool& pool) const;
   Landing Tied(const admission::Pool& pool) const;
   void Land(const Unit& unit, const admission::Pool& pool, Landing& landing) const;
+  void LandOnceOthersLeft(const Unit& unit, const admission::Pool& pool, Landing& landing) const;
   bool OneByOne(const Unit& unit) const;
   void Occupy(const Unit& unit, int numa, admission::Pool& pool) const;
   void OccupyAll(const Unit& unit, admission::Pool& pool) const;
+  void OccupySums(const Unit& unit, admission::Pool& pool) const;
 
   const admission::NodeState& node_;
   const admission::Machine& machine_;

@@ -112,7 +112,7 @@ class Orders {
       if (++landings_ > kMaxLandings) return false;
       Landing landing = (groups_[group].lander.*land_)(pool);
       if (!runs) Note(landing, beside_last, tally_[group]);
-      if (landing.after.empty() && !runs) landing.after.push_back(pool);
+      if (landing.refused && !runs) landing.after.push_back(pool);
       if (landing.after.empty()) continue;
       Enter(counts, std::move(landing.after));
     }

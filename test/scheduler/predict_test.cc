@@ -111,6 +111,17 @@ TEST(Predict, DoesNotCountWhatThePodItselfHasLeased) {
   EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
 }
 
+TEST(Predict, KeepsRoomForAPodThatFitsOnceOthersHaveLeft) {
+  for (const char* policy : {"single-numa-node", "none"}) {
+    Room room({.numa = {{.id = 0, .gpus = 4}}, .policy = policy});
+    room.kubelet.Add("old", "4 CPU 8Gi 2 GPU");
+    room.Observe();
+    room.BindElsewhere("late", "4 CPU 8Gi 3 GPU");
+    EXPECT_EQ(room.Charged("late"), "Bound nowhere") << policy;
+    EXPECT_EQ(room.Ask("4 CPU 8Gi 2 GPU"), "Depends PodsWait") << policy;
+  }
+}
+
 TEST(Predict, ForgetsNobodyWhoIsToBeRefusedAnyway) {
   Room room = RoomOf({.numa = Alike(1, {.gpus = 4})});
   room.BindElsewhere("hopeless", "4 CPU 8Gi 5 GPU");
