@@ -51,7 +51,7 @@ Exit codes:
   2  wrong input: an option, or a file that cannot be read or understood)";
 
 constexpr char kReplayDescription[] =
-    "Shows step by step what a scheduler's event log does to its ledger.";
+    "Shows step by step what an event log does.";
 
 constexpr char kReplayFooter[] =
     R"(LOG has one event a line; docs/ledger.md describes it. Each step shows the

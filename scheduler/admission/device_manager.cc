@@ -22,11 +22,13 @@ class Ways {
     from.ForEach([&](int device) {
       if (missing-- > 0) in_order.Set(device);
       const Mask nodes = resource.devices[At(device)].nodes;
-      const auto alike = std::ranges::find(kinds_, nodes, &Kind::nodes);
+      const bool placed = !resource.without_topology.Test(device);
+      const auto alike = std::ranges::find_if(
+          kinds_, [&](const Kind& kind) { return kind.nodes == nodes && kind.placed == placed; });
       if (alike != kinds_.end()) {
         alike->devices.push_back(device);
       } else {
-        kinds_.push_back({nodes, {device}});
+        kinds_.push_back({nodes, placed, {device}});
       }
     });
     ways_.push_back(std::move(in_order));
@@ -38,6 +40,7 @@ class Ways {
  private:
   struct Kind {
     Mask nodes;
+    bool placed;  // false: they name no NUMA node, not even one that the machine lacks
     std::vector<int> devices;
   };
   static constexpr std::size_t kMostWays = 1000;

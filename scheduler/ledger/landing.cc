@@ -18,10 +18,18 @@ using admission::TopologyPolicy;
 using admission::Verdict;
 using admission::Wants;
 
-// Of which devices a plugin takes; more make no difference to a no but in theory.
+// So many choices of devices are tried at most; where there are more, nothing is certain.
 constexpr std::size_t kMaxChoices = 8;
 
 bool OneBit(Mask mask) { return std::popcount(mask) == 1; }
+
+Mask PlacesOf(const Verdict& verdict) {
+  Mask places = 0;
+  for (const admission::ContainerVerdict& container : verdict.containers) {
+    places |= container.affinity;
+  }
+  return places;
+}
 
 bool WantsNothing(const Wants& wants) {
   return wants.cpus == 0 && wants.memory.empty() && wants.devices.empty() && !wants.unknown_memory;
@@ -45,6 +53,16 @@ bool WholePod(const Machine& machine) {
          machine.settings.topology_scope == admission::TopologyScope::kPod;
 }
 
+// Memory is given container by container whatever the policy, and binds NUMA nodes together for
+// the next one: room that others leave may make such a group where none would do.
+bool SeveralGetMemory(const Machine& machine, const admission::Request& request) {
+  if (machine.numa_count() == 1) return false;
+  const bool managed = admission::ManagesPod(machine.settings, request);
+  return std::ranges::count_if(request.containers, [&](const auto& container) {
+           return !Wants(machine, container.demand, managed).memory.empty();
+         }) > 1;
+}
+
 void AddOnce(Pool pool, std::vector<Pool>& pools) {
   if (std::ranges::find(pools, pool) == pools.end()) pools.push_back(std::move(pool));
 }
@@ -59,8 +77,8 @@ void TakeLowest(const Bits& from, std::int64_t count, Bits& taken) {
 }  // namespace
 
 bool IsAnsweredAtOnce(const Machine& machine, const admission::Request& request) {
-  if (!IsStrict(machine) || WholePod(machine)) return true;
-  return !SeveralWantSomething(request);
+  if (!IsStrict(machine)) return !SeveralGetMemory(machine, request);
+  return WholePod(machine) || !SeveralWantSomething(request);
 }
 
 bool SeveralWantSomething(const admission::Request& request) {
@@ -140,14 +158,16 @@ bool Lander::FitsWhenEmpty() const {
 
 Landing Lander::FromAsItIs(const Pool& pool) const {
   Landing landing;
-  for (Verdict& verdict : AdmitAll(With(pool), request_, kMaxChoices).verdicts) {
+  admission::Alternatives all = AdmitAll(With(pool), request_, kMaxChoices);
+  for (Verdict& verdict : all.verdicts) {
     if (verdict.rejected()) {
       landing.may_be_refused = true;
     } else {
       AddOnce(std::move(verdict.after), landing.after);
     }
   }
-  landing.refused = landing.after.empty();
+  landing.may_be_refused = landing.may_be_refused || !all.complete;
+  landing.refused = landing.after.empty() && all.complete;
   return landing;
 }
 
@@ -164,29 +184,45 @@ Landing Lander::Loose(const Pool& pool) const {
   if (memory && (refused || machine_.numa_count() > 1)) {
     for (Pool::NodeMemory& numa : verdict.after.memory) std::ranges::fill(numa.free, 0);
   }
-  return {.refused = refused, .may_be_refused = refused, .after = {std::move(verdict.after)}};
+  return {.refused = refused,
+          .may_be_refused = refused || SeveralGetMemory(machine_, request_),
+          .after = {std::move(verdict.after)}};
 }
 
-// The kubelet lets a container take over what an init container leaves only where that is, and an
-// init container goes where it fits itself: a place too narrow for the next one refuses the pod.
+// The kubelet lets a container take over what an init container leaves only where that is, so the
+// pod is asked for as a whole.
 Landing Lander::Tied(const Pool& pool) const {
-  Verdict verdict = Admit(With(pool), request_);
-  if (verdict.rejected()) return {.refused = true, .may_be_refused = true, .after = {Worst(pool)}};
+  admission::Alternatives all = AdmitAll(With(pool), request_, kMaxChoices);
+  const auto is_certain = [this](const Verdict& verdict) {
+    return !verdict.rejected() && !InitMayMove(verdict);
+  };
   Landing landing;
-  Mask places = 0;
-  for (const admission::ContainerVerdict& container : verdict.containers) {
-    places |= container.affinity;
+  landing.refused = all.verdicts.front().rejected();
+  landing.may_be_refused = !all.complete || !std::ranges::all_of(all.verdicts, is_certain);
+  Verdict& verdict = all.verdicts.front();
+  const bool settled =
+      !landing.may_be_refused && all.verdicts.size() == 1 && OneBit(PlacesOf(verdict)) &&
+      std::ranges::all_of(units_, [&](const Unit& unit) { return OneByOne(unit); });
+  landing.after.push_back(settled ? std::move(verdict.after) : Worst(pool));
+  return landing;
+}
+
+// An init container goes where it fits itself, once there is room: a place too narrow for the next
+// container refuses the pod.
+bool Lander::InitMayMove(const Verdict& verdict) const {
+  return std::ranges::any_of(verdict.containers, [this](const auto& container) {
     const auto unit = std::ranges::find_if(units_, [&](const Unit& own) {
       return own.first_of_several && own.request.containers.front().name == container.name;
     });
-    if (unit == units_.end() || container.affinity == 0) continue;
-    const Mask lower = (container.affinity & -container.affinity) - 1;
-    if ((unit->holders & lower) != 0) landing.may_be_refused = true;
-  }
-  const bool settled = OneBit(places) && !landing.may_be_refused &&
-                       std::ranges::all_of(units_, [&](const Unit& own) { return OneByOne(own); });
-  landing.after.push_back(settled ? std::move(verdict.after) : Worst(pool));
-  return landing;
+    return unit != units_.end() && container.affinity != 0 &&
+           (unit->holders & Preferred(container.affinity)) != 0;
+  });
+}
+
+// The NUMA nodes that the kubelet may prefer to this place once they have room. With
+// prefer-closest-numa-nodes one node may be closer to itself than another.
+Mask Lander::Preferred(Mask place) const {
+  return machine_.settings.prefer_closest_numa_nodes ? ~place : (place & -place) - 1;
 }
 
 void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
@@ -196,7 +232,8 @@ void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
     LandOnceOthersLeft(unit, pool, landing);
     return;
   }
-  const Mask place = verdict.containers.empty() ? 0 : verdict.containers.front().affinity;
+  Mask place = verdict.containers.empty() ? 0 : verdict.containers.front().affinity;
+  if (machine_.numa_count() == 1) place = 1;  // the kubelet says none where it is all of them
   if (place == 0) {
     AddOnce(std::move(verdict.after), landing.after);
     return;
@@ -207,9 +244,7 @@ void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
     AddOnce(std::move(after), landing.after);
     return;
   }
-  // With prefer-closest-numa-nodes one node may be closer to itself than another.
-  const Mask lower = machine_.settings.prefer_closest_numa_nodes ? ~Mask{0} : place - 1;
-  for (Mask places = place | (unit.holders & lower); places != 0; places &= places - 1) {
+  for (Mask places = place | (unit.holders & Preferred(place)); places != 0; places &= places - 1) {
     Pool after = pool;
     Occupy(unit, std::countr_zero(places), after);
     AddOnce(std::move(after), landing.after);

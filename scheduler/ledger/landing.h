@@ -4,6 +4,7 @@
 
 #include "scheduler/admission/request.h"
 #include "scheduler/admission/state.h"
+#include "scheduler/admission/verdict.h"
 #include "scheduler/admission/wants.h"
 
 namespace scheduler::ledger {
@@ -61,6 +62,8 @@ class Lander {
   bool FitsWhenEmpty() const;
   Landing Loose(const admission::Pool& pool) const;
   Landing Tied(const admission::Pool& pool) const;
+  bool InitMayMove(const admission::Verdict& verdict) const;
+  admission::Mask Preferred(admission::Mask place) const;
   void Land(const Unit& unit, const admission::Pool& pool, Landing& landing) const;
   void LandOnceOthersLeft(const Unit& unit, const admission::Pool& pool, Landing& landing) const;
   bool OneByOne(const Unit& unit) const;

@@ -210,6 +210,11 @@ bool IsSettled(const NodeView& node, const Request& request, const std::string& 
   return !OthersWait(node, uid) && !SeveralWantSomething(request);
 }
 
+// Whether some choice of devices refuses the pod even if nothing else happens.
+bool DoDevicesDecide(const NodeView& node, const Request& request) {
+  return Lander(*node.base, request).FromAsItIs(node.base->pool).may_be_refused;
+}
+
 // What stands in the way of a yes; kFits if nothing does.
 Because InTheWay(const NodeView& node, const Request& request, const std::string& uid) {
   std::vector<Group> groups =
@@ -271,7 +276,9 @@ Prediction Predict(const NodeView& node, const Request& request, const std::stri
   const Because because = InTheWay(node, request, uid);
   if (because == Because::kFits) return say(Certainty::kYes, because);
   if (IsRefusedAfterAll(node, request, uid)) return say(Certainty::kNo, Because::kPodsWait);
-  return say(Certainty::kDepends, because);
+  const bool misled = because == Because::kRoomMayMislead;
+  return say(Certainty::kDepends,
+             misled && DoDevicesDecide(node, request) ? Because::kDevicesDecide : because);
 }
 
 const char* ToString(Certainty certainty) {

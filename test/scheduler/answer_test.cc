@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <set>
 #include <string>
@@ -135,6 +137,20 @@ TEST(AdmitAll, ListsEveryWayToSpreadDevicesOverTheNodesOfAMask) {
   EXPECT_TRUE(all.complete);
   EXPECT_EQ(all.verdicts.size(), 4U);
   EXPECT_EQ(splits, (std::set<std::string>{"0+3", "1+2", "2+1", "3+0"}));
+}
+
+TEST(AdmitAll, TellsADeviceOfAnUnknownNumaNodeFromOneOfNone) {
+  // Under one NUMA node the plugin may give any. What an init container had of a NUMA node that the
+  // machine lacks is in no mask for the next container.
+  placement::NodePlacement node = NodeOf({.numa = {{.id = 0, .gpus = 1}}});
+  AddDevice(node, "nvidia.com/gpu", "gpu-none", {});
+  AddDevice(node, "nvidia.com/gpu", "gpu-60", base::NumaMask{60});
+  Scene scene(node);
+  const Alternatives all = AdmitAll(scene.state, MakeRequest(PodOf("asked", "init 1 GPU; 1 GPU")));
+  const auto refused = std::ranges::count_if(
+      all.verdicts, [](const Verdict& verdict) { return verdict.rejected(); });
+  EXPECT_GE(refused, 1);
+  EXPECT_LT(refused, static_cast<std::ptrdiff_t>(all.verdicts.size()));
 }
 
 TEST(AdmitAll, HasOneAnswerWhereThePluginHasNoChoiceThatMatters) {

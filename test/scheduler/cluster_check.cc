@@ -73,8 +73,8 @@ Held HeldTogether(const Machine& machine, const std::vector<Holding>& holdings) 
   return held;
 }
 
-// On others the kubelet itself gives CPUs out twice: it goes by averages (cpu_assignment.go up to
-// 1.37), and what it does is what we must expect.
+// On others the kubelet itself gives CPUs out twice, or fewer than it should: it goes by averages
+// (cpu_assignment.go up to 1.37), and what it does is what we must expect.
 bool HasEvenCores(const Machine& machine) {
   const auto is_even = [](const std::vector<Bits>& parts, int average) {
     return std::ranges::all_of(
@@ -146,9 +146,9 @@ std::string CheckState(const NodeState& state, bool by_pod) {
   return CheckMemory(state, all.memory, by_pod);
 }
 
-// Counts per NUMA node cannot tell of devices of no NUMA node or several, nor of cores of several
-// CPUs and the CPU manager's options, by which a pod's containers may get other CPUs than those
-// that its init containers had.
+// Counts per NUMA node cannot tell of devices of no NUMA node or several, nor whether one that is
+// ill is held, nor of cores of several CPUs and the CPU manager's options, by which a pod's
+// containers may get other CPUs than those that its init containers had.
 bool IsToldByCounts(const placement::NodePlacement& facts) {
   for (const placement::NumaNodePlacement& numa : facts.numa_nodes) {
     for (const placement::CoreGroup& group : numa.core_groups) {
@@ -159,7 +159,7 @@ bool IsToldByCounts(const placement::NodePlacement& facts) {
   }
   return facts.kubelet.cpu_options.empty() &&
          std::ranges::all_of(facts.devices, [](const auto& device) {
-           return device.numa_nodes.size() == 1 && !device.unknown_node;
+           return device.healthy && device.numa_nodes.size() == 1 && !device.unknown_node;
          });
 }
 
@@ -255,8 +255,8 @@ std::string CheckSums(const NodeView& view, const std::map<std::string, PodFacts
     }
   }
   const Pool& pool = view.base->pool;
-  if (pool.cpus.Count() >
-      std::max<std::int64_t>(0, (machine.cpu.all - machine.reserved_cpus).Count() - cpus)) {
+  const int most = (machine.cpu.all - machine.reserved_cpus).Count();
+  if (HasEvenCores(machine) && pool.cpus.Count() > std::max<std::int64_t>(0, most - cpus)) {
     return fmt::format("{}: fewer CPUs are taken than running pods have", view.name);
   }
   for (std::size_t i = 0; i < machine.devices.size(); ++i) {

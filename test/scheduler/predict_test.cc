@@ -68,6 +68,37 @@ TEST(Predict, AsksWhatHappensIfRoomIsLeftMeanwhile) {
   EXPECT_EQ(room.Ask("1 CPU 1Gi 1 GPU; 2 CPU 1Gi"), "Yes");
 }
 
+TEST(Predict, AsksWhichDevicesAContainerMayGetOnAMachineOfOneNumaNode) {
+  // The second container needs 5 GPUs of the NUMA node; the first may take some of them, or the two
+  // that are on none.
+  placement::NodePlacement node = admission::NodeOf({.numa = {{.id = 0, .gpus = 5}}});
+  for (const char* id : {"elsewhere-0", "elsewhere-1"}) {
+    admission::AddDevice(node, "nvidia.com/gpu", id, {});
+  }
+  Room room(node);
+  room.Observe();
+  EXPECT_EQ(room.Ask("1 CPU 1Gi 2 GPU; 1 CPU 1Gi 5 GPU"), "Depends DevicesDecide");
+  EXPECT_EQ(room.Ask("1 CPU 1Gi 2 GPU; 1 CPU 1Gi 3 GPU"), "Yes");
+}
+
+TEST(Predict, AsksWhetherRoomLeadsMemoryApartWhateverThePolicy) {
+  // The first container's huge pages are on nodes 1 and 2 since node 0 is taken alone, and the
+  // second's memory joins them there. Were node 0 free, they would be on 0 and 1.
+  const std::map<std::string, std::string> huge = {{"hugepages-1Gi", "3Gi"}};
+  Room room({.numa = {{.id = 0, .memory = "4Gi", .hugepages = huge},
+                      {.id = 1, .memory = "10Gi", .hugepages = huge},
+                      {.id = 2, .memory = "15Gi", .hugepages = huge}},
+             .policy = "none"});
+  room.kubelet.Add("other", "1 CPU 1Gi");
+  room.Observe();
+  const std::string words = "1 CPU 3Gi 4Gi hugepages-1Gi; 1 CPU 17Gi";
+  EXPECT_EQ(room.kubelet.Ask(words), "admitted");
+  EXPECT_EQ(room.Ask(words), "Depends RoomMayMislead");
+  EXPECT_EQ(room.Ask("1 CPU 17Gi"), "Yes");
+  room.Release("other");
+  EXPECT_EQ(room.kubelet.Ask(words), "UnexpectedAdmissionError");
+}
+
 TEST(Predict, CountsAWidePodOnEveryNumaNodeThatItMayTakeFrom) {
   Room room = RoomOf({.numa = Alike(2, {.gpus = 4}), .policy = "restricted"});
   room.Bind("p", "20 CPU 80Gi 5 GPU");  // 4 and 1, or 3 and 2: the plugin chooses

@@ -152,6 +152,16 @@ std::vector<decltype(Event::what)> SimulatedNode::Objects() const {
   return objects;
 }
 
+bool SimulatedNode::HasCoresAlike() const {
+  std::set<std::size_t> sizes;
+  for (const placement::NumaNodePlacement& numa : facts.numa_nodes) {
+    for (const placement::CoreGroup& group : numa.core_groups) {
+      for (const base::CpuSet& core : group.cores) sizes.insert(core.size());
+    }
+  }
+  return sizes.size() <= 1;
+}
+
 bool SimulatedNode::HasNews() const {
   return std::ranges::any_of(untold, [](const auto& events) { return !events.empty(); });
 }

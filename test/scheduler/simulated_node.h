@@ -89,6 +89,8 @@ struct SimulatedNode {
   // What the ledger is told of the node.
   void Note(const scheduler::ledger::Event& event);
 
+  // With cores of unequal size it matters which CPUs of a NUMA node a pod has got.
+  bool HasCoresAlike() const;
   // The ledger describes another machine than the one that is there.
   bool IsTakenForAnother() const { return told_uid != uid && told_boot != facts.boot_id; }
 

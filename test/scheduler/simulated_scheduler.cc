@@ -99,7 +99,8 @@ void SimulatedCluster::PutOn(Node& node, Pod& pod) {
   node.bound.push_back(pod.facts.pod.uid);
 }
 
-// The node as far as the ledger knows it. Nothing if it knows another machine of this name.
+// The node as far as the ledger knows it. Nothing if it knows another machine of this name, or if
+// pods that it does not know may have led others to CPUs of odd cores.
 std::optional<Promise> SimulatedCluster::PromiseOf(const Node& node) const {
   if (node.IsTakenForAnother()) return std::nullopt;
   Promise promise{.kubelet = node.kubelet, .deeds = node.deeds.size(), .unknown = {}, .known = {}};
@@ -112,6 +113,7 @@ std::optional<Promise> SimulatedCluster::PromiseOf(const Node& node) const {
       promise.kubelet.Forget(uid);
     }
   }
+  if (!promise.unknown.empty() && !node.HasCoresAlike()) return std::nullopt;
   promise.kubelet.Do({.kind = Deed::Kind::kHealth, .pod = {}, .order = {}, .ill = node.told_ill});
   if (node.told_start == node.facts.kubelet.started_at) return promise;
   for (const auto& [uid, pod] : pods_) {
