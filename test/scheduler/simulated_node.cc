@@ -4,10 +4,24 @@
 #include <utility>
 
 #include "scheduler/admission/state.h"
+#include "test/scheduler/any_node.h"
 #include "test/scheduler/cluster_check.h"
 #include "test/scheduler/nrt_of.h"
 
 namespace test {
+namespace {
+
+using scheduler::admission::AnyNodeOptions;
+
+AnyNodeOptions SmallNodes() { return {.most_numa_nodes = 3, .pods_of_one_container = false}; }
+
+// What a generator of rapidcheck draws, outside of a property.
+template <class Draw>
+auto Drawn(Dice& dice, Draw draw) {
+  return rc::gen::exec(draw)(rc::Random(dice.Roll()), rc::kNominalSize).value();
+}
+
+}  // namespace
 
 using reference::NaiveKubelet;
 using reference::NaiveVerdict;
@@ -18,6 +32,14 @@ using scheduler::ledger::PlacementChanged;
 using scheduler::ledger::PlacementGone;
 using scheduler::ledger::TopologyChanged;
 using scheduler::ledger::TopologyGone;
+
+placement::NodePlacement AnyMachine(Dice& dice) {
+  return Drawn(dice, [] { return scheduler::admission::AnyNode(SmallNodes()); });
+}
+
+kube::Pod AnyPodFor(const placement::NodePlacement& machine, Dice& dice) {
+  return Drawn(dice, [&] { return scheduler::admission::AnyPod(machine, "", SmallNodes()); });
+}
 
 Deed Happened(Deed::Kind kind, kube::Pod pod) {
   return {.kind = kind, .pod = std::move(pod), .order = {}, .ill = {}};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -20,6 +21,13 @@
 
 // The nodes of the simulated cluster: their kubelets, and who publishes what of them.
 namespace test {
+
+// So often an agent renews its Lease.
+inline constexpr std::chrono::seconds kRenewTime{30};
+
+// A machine of up to three NUMA nodes, and a pod that may or may not fit it.
+placement::NodePlacement AnyMachine(Dice& dice);
+kube::Pod AnyPodFor(const placement::NodePlacement& machine, Dice& dice);
 
 // One thing that a kubelet does, written down so that it can be done again.
 struct Deed {
