@@ -107,9 +107,17 @@ void Lander::AddUnit(admission::Request request, const admission::Demand& demand
                      bool reuses) {
   Wants wants(machine_, demand, managed);
   if (WantsNothing(wants)) return;
+  std::int64_t most_cpus = wants.cpus;
+  if (wants.cpus > 0) {
+    std::int64_t sum = 0;
+    for (const admission::ContainerDemand& container : request.containers) {
+      sum += container.demand.cpus;
+    }
+    most_cpus = std::max(most_cpus, sum);
+  }
   const Mask holders = Holders(wants);
   tied_ = tied_ || reuses;
-  units_.push_back({std::move(request), std::move(wants), holders, reuses});
+  units_.push_back({std::move(request), std::move(wants), most_cpus, holders, reuses});
 }
 
 Mask Lander::Holders(const Wants& wants) const {
@@ -136,7 +144,7 @@ admission::NodeState Lander::With(const Pool& pool) const {
 Landing Lander::From(const Pool& pool) const {
   if (!strict_) return Loose(pool);
   if (!FitsWhenEmpty()) return {.refused = true, .may_be_refused = true, .after = {}};
-  if (tied_) return Tied(pool);
+  if (tied_ && units_.size() > 1) return Tied(pool);
   Landing landing;
   landing.after = {pool};
   for (const Unit& unit : units_) {
@@ -166,7 +174,7 @@ Landing Lander::FromAsItIs(const Pool& pool) const {
       AddOnce(std::move(verdict.after), landing.after);
     }
   }
-  landing.may_be_refused = landing.may_be_refused || !all.complete;
+  landing.complete = all.complete;
   landing.refused = landing.after.empty() && all.complete;
   return landing;
 }
@@ -178,6 +186,9 @@ Landing Lander::Loose(const Pool& pool) const {
   if (refused) {
     verdict.after = pool;
     for (const Unit& unit : units_) OccupySums(unit, verdict.after);
+  } else if (!units_.empty()) {
+    const Bits taken = pool.cpus - verdict.after.cpus;
+    TakeCpus(units_.front().most_cpus - taken.Count(), verdict.after);
   }
   const bool memory =
       std::ranges::any_of(units_, [](const Unit& unit) { return !unit.wants.memory.empty(); });
@@ -277,8 +288,8 @@ bool Lander::OneByOne(const Unit& unit) const {
 void Lander::Occupy(const Unit& unit, int numa, Pool& pool) const {
   const Bits free = pool.cpus & machine_.cpu.in_numa[At(numa)];
   Bits cpus(machine_.cpu.cpu_slots);
-  TakeLowest(free - machine_.reserved_physical_cpus, unit.wants.cpus, cpus);
-  TakeLowest(free & machine_.reserved_physical_cpus, unit.wants.cpus - cpus.Count(), cpus);
+  TakeLowest(free - machine_.reserved_physical_cpus, unit.most_cpus, cpus);
+  TakeLowest(free & machine_.reserved_physical_cpus, unit.most_cpus - cpus.Count(), cpus);
   pool.cpus -= cpus;
   Pool::NodeMemory& memory = pool.memory[At(numa)];
   for (const auto& [type, bytes] : unit.wants.memory) {
@@ -296,11 +307,15 @@ void Lander::Occupy(const Unit& unit, int numa, Pool& pool) const {
   }
 }
 
+void Lander::TakeCpus(std::int64_t count, Pool& pool) const {
+  Bits cpus(machine_.cpu.cpu_slots);
+  TakeLowest(pool.cpus, count, cpus);
+  pool.cpus -= cpus;
+}
+
 // CPUs and devices wherever they are, as far as there are.
 void Lander::OccupySums(const Unit& unit, Pool& pool) const {
-  Bits cpus(machine_.cpu.cpu_slots);
-  TakeLowest(pool.cpus, unit.wants.cpus, cpus);
-  pool.cpus -= cpus;
+  TakeCpus(unit.most_cpus, pool);
   for (const auto& [resource, count] : unit.wants.devices) {
     Pool::Devices& devices = pool.devices[At(resource)];
     Bits taken(static_cast<int>(machine_.devices[At(resource)].devices.size()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/admission/request.h"
@@ -20,6 +21,7 @@ bool SeveralWantSomething(const admission::Request& request);
 struct Landing {
   bool refused = false;         // it is refused if nothing else happens before
   bool may_be_refused = false;  // or if others go before: the room that they leave may mislead it
+  bool complete = true;         // false: there are more outcomes than those below
   // What is free afterwards, for every place where it may come to lie, once others have left if
   // there is no room now. In each entry at most as much is free, per NUMA node, as in the case that
   // it stands for.
@@ -51,6 +53,9 @@ class Lander {
   struct Unit {
     admission::Request request;
     admission::Wants wants;
+    // With all that its init containers may leave behind: the kubelet does not always give their
+    // CPUs to those that follow.
+    std::int64_t most_cpus = 0;
     admission::Mask holders = 0;    // NUMA nodes that could hold it alone when empty
     bool first_of_several = false;  // a plain init container: others take over what it leaves
   };
@@ -69,6 +74,7 @@ class Lander {
   bool OneByOne(const Unit& unit) const;
   void Occupy(const Unit& unit, int numa, admission::Pool& pool) const;
   void OccupyAll(const Unit& unit, admission::Pool& pool) const;
+  void TakeCpus(std::int64_t count, admission::Pool& pool) const;
   void OccupySums(const Unit& unit, admission::Pool& pool) const;
 
   const admission::NodeState& node_;

@@ -55,8 +55,8 @@ class Orders {
       : groups_(std::move(groups)), land_(land) {}
 
   // What may be free once all are admitted. `last`, the pod in question, is the last group; its
-  // refusals, and those of others while it is there, are noted. False if the bound is met, or if
-  // there is no order in which all those could be admitted that run.
+  // refusals, and those of others while it is there, are noted. False if there is more than can be
+  // followed, or no order in which all those could be admitted that run.
   bool Try(const std::vector<Pool>& from) {
     reached_[Counts(groups_.size(), 0)] = from;
     // Admitting one more makes counts that are greater, so each is complete when it is visited.
@@ -111,6 +111,7 @@ class Orders {
     for (const Pool& pool : pools) {
       if (++landings_ > kMaxLandings) return false;
       Landing landing = (groups_[group].lander.*land_)(pool);
+      if (!landing.complete) return false;
       if (!runs) Note(landing, beside_last, tally_[group]);
       if (landing.refused && !runs) landing.after.push_back(pool);
       if (landing.after.empty()) continue;
@@ -212,7 +213,8 @@ bool IsSettled(const NodeView& node, const Request& request, const std::string& 
 
 // Whether some choice of devices refuses the pod even if nothing else happens.
 bool DoDevicesDecide(const NodeView& node, const Request& request) {
-  return Lander(*node.base, request).FromAsItIs(node.base->pool).may_be_refused;
+  const Landing landing = Lander(*node.base, request).FromAsItIs(node.base->pool);
+  return landing.may_be_refused || !landing.complete;
 }
 
 // What stands in the way of a yes; kFits if nothing does.

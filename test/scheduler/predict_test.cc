@@ -99,6 +99,16 @@ TEST(Predict, AsksWhetherRoomLeadsMemoryApartWhateverThePolicy) {
   EXPECT_EQ(room.kubelet.Ask(words), "UnexpectedAdmissionError");
 }
 
+TEST(Predict, CountsWhatInitContainersLeaveBehindWhereOthersDoNotTakeItOver) {
+  Room room = RoomOf({.numa = {{.id = 0, .cpus = 8}},
+                      .scope = "pod",
+                      .cpu_options = {{"prefer-align-cpus-by-uncorecache", "true"}},
+                      .threads = 1});
+  room.Bind("p", "init 4 CPU 1Gi; 3 CPU 1Gi");
+  EXPECT_EQ(room.Ask("2 CPU 1Gi"), "Depends PodsWait") << "it may get 4 CPUs, or all 7";
+  EXPECT_EQ(room.Ask("1 CPU 1Gi"), "Yes");
+}
+
 TEST(Predict, CountsAWidePodOnEveryNumaNodeThatItMayTakeFrom) {
   Room room = RoomOf({.numa = Alike(2, {.gpus = 4}), .policy = "restricted"});
   room.Bind("p", "20 CPU 80Gi 5 GPU");  // 4 and 1, or 3 and 2: the plugin chooses
@@ -140,6 +150,27 @@ TEST(Predict, DoesNotCountWhatThePodItselfHasLeased) {
   Room room = RoomOf({.numa = Alike(1, {.gpus = 4})});
   room.Lease("asked", "4 CPU 8Gi 4 GPU");
   EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
+}
+
+TEST(Predict, GivesAwayNoLeaseOfAPodOfWhichOneInitContainerAloneWantsSomething) {
+  Room room = RoomOf(
+      {.numa = Alike(2, {.gpus = 4}), .topology_options = {{"prefer-closest-numa-nodes", "true"}}});
+  EXPECT_EQ(room.Ask("init 1 GPU; nothing"), "Yes");
+  room.Lease("asked", "init 1 GPU; nothing");
+  room.Lease("next", "2 GPU");
+  EXPECT_EQ(room.Ask("init 1 GPU; nothing"), "Yes");
+}
+
+TEST(Predict, SaysNoOnlyIfAllChoicesOfDevicesWereTried) {
+  // Of 3 kinds of GPUs there are more ways to take 12 than are tried.
+  placement::NodePlacement node = admission::NodeOf(
+      {.numa = Alike(2, {.cpus = 8, .gpus = 8}), .policy = "none", .memory_policy = "None"});
+  for (const char* id : {"a", "b", "c", "d"}) admission::AddDevice(node, "nvidia.com/gpu", id, {});
+  Room room(node);
+  room.Observe();
+  room.BindElsewhere("first", "8 CPU 1Gi");
+  room.BindElsewhere("second", "12 CPU 1Gi 12 GPU");
+  EXPECT_EQ(room.Ask("8 CPU 1Gi"), "Depends PodsWait") << "it fits after the first";
 }
 
 TEST(Predict, KeepsRoomForAPodThatFitsOnceOthersHaveLeft) {
