@@ -50,8 +50,7 @@ Exit codes:
   1  not so; also if the output cannot be written
   2  wrong input: an option, or a file that cannot be read or understood)";
 
-constexpr char kReplayDescription[] =
-    "Shows step by step what an event log does.";
+constexpr char kReplayDescription[] = "Shows step by step what an event log does.";
 
 constexpr char kReplayFooter[] =
     R"(LOG has one event a line; docs/ledger.md describes it. Each step shows the

@@ -25,6 +25,7 @@ namespace {
 using scheduler::admission::At;
 using scheduler::admission::Bits;
 using scheduler::admission::NodeState;
+using scheduler::ledger::Divergence;
 using scheduler::ledger::DivergenceKind;
 using scheduler::ledger::Event;
 using scheduler::ledger::Ledger;
@@ -147,6 +148,15 @@ std::string FreeText(const NodeView& view) {
   return fmt::format("free {}", fmt::join(nodes, ", "));
 }
 
+// What this step showed to be otherwise than expected.
+std::vector<Divergence> DivergencesOf(const Step& step, const NodeView& view) {
+  std::vector<Divergence> latest;
+  for (const Divergence& divergence : view.divergences) {
+    if (divergence.at == step.event.at) latest.push_back(divergence);
+  }
+  return latest;
+}
+
 void WriteText(const Step& step, const Subjects& subjects, std::ostream& out) {
   out << fmt::format("{:>6} {} {}", step.number, base::FormatTime(step.event.at),
                      KindOf(step.event));
@@ -165,8 +175,7 @@ void WriteText(const Step& step, const Subjects& subjects, std::ostream& out) {
       out << fmt::format("         no such pod until {}: {}\n", base::FormatTime(block.until),
                          base::OneLine(block.reason));
     }
-    for (const auto& divergence : view->divergences) {
-      if (divergence.at != step.event.at) continue;
+    for (const Divergence& divergence : DivergencesOf(step, *view)) {
       out << fmt::format("         {} {}: {}\n", ToString(divergence.kind),
                          base::OneLine(divergence.pod), base::OneLine(divergence.message));
     }
@@ -203,7 +212,7 @@ void WriteFree(const NodeState& state, placement::JsonWriter& to) {
   to.EndList();
 }
 
-void WriteView(const NodeView& view, placement::JsonWriter& to) {
+void WriteView(const Step& step, const NodeView& view, placement::JsonWriter& to) {
   const auto text = [&](const char* key, const std::string& value) {
     to.Key(key);
     to.String(value);
@@ -227,6 +236,16 @@ void WriteView(const NodeView& view, placement::JsonWriter& to) {
   to.EndList();
   to.Key("blocks");
   to.Int(static_cast<std::int64_t>(view.blocks.size()));
+  to.Key("divergences");
+  to.BeginList();
+  for (const Divergence& divergence : DivergencesOf(step, view)) {
+    to.BeginMap();
+    text("kind", ToString(divergence.kind));
+    text("pod", divergence.pod);
+    text("message", divergence.message);
+    to.EndMap();
+  }
+  to.EndList();
   to.EndMap();
 }
 
@@ -243,7 +262,7 @@ void WriteJson(const Step& step, std::ostream& out) {
   to->String(step.subject);
   to->Key("nodes");
   to->BeginList();
-  for (const NodeViewPtr& view : step.changed) WriteView(*view, *to);
+  for (const NodeViewPtr& view : step.changed) WriteView(step, *view, *to);
   to->EndList();
   to->Key("gone");
   to->BeginList();

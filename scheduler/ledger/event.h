@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <variant>
 #include <vector>
@@ -66,6 +68,8 @@ struct PodRejected {
 };
 
 // The pod was filtered and may be bound to one of these nodes, until then or until it is bound.
+inline constexpr std::size_t kMostLeases = 3;  // on the nodes with the best score
+inline constexpr std::chrono::seconds kLeaseTime{2};
 struct LeaseTaken {
   PodFacts pod;
   std::vector<std::string> nodes;

@@ -87,6 +87,7 @@ bool SeveralWantSomething(const admission::Request& request) {
          }) > 1;
 }
 
+// Under scope pod, and where nothing is refused for being misaligned, the pod is one unit.
 Lander::Lander(const admission::NodeState& node, const admission::Request& request)
     : node_(node), machine_(*node.machine), request_(request), strict_(IsStrict(*node.machine)) {
   const bool managed = admission::ManagesPod(machine_.settings, request);
@@ -120,6 +121,7 @@ void Lander::AddUnit(admission::Request request, const admission::Demand& demand
   units_.push_back({std::move(request), std::move(wants), most_cpus, holders, reuses});
 }
 
+// By what is allocatable, whoever has it now.
 Mask Lander::Holders(const Wants& wants) const {
   Mask holders = 0;
   for (int numa = 0; numa < machine_.numa_count(); ++numa) {
@@ -157,6 +159,7 @@ Landing Lander::From(const Pool& pool) const {
   return landing;
 }
 
+// A pod that the node could not even take when empty never gets anything there.
 bool Lander::FitsWhenEmpty() const {
   if (!strict_)
     return !Answer(admission::EmptyState({node_.machine, node_.device_ids}), request_).rejected();
@@ -179,6 +182,7 @@ Landing Lander::FromAsItIs(const Pool& pool) const {
   return landing;
 }
 
+// Whatever is free fits: only sums and memory count.
 Landing Lander::Loose(const Pool& pool) const {
   Verdict verdict = Admit(With(pool), request_);
   const bool refused = verdict.rejected();
@@ -236,6 +240,7 @@ Mask Lander::Preferred(Mask place) const {
   return machine_.settings.prefer_closest_numa_nodes ? ~place : (place & -place) - 1;
 }
 
+// One unit, from here to every place that it may take.
 void Lander::Land(const Unit& unit, const Pool& pool, Landing& landing) const {
   Verdict verdict = Admit(With(pool), unit.request);
   if (verdict.rejected()) {
@@ -276,6 +281,7 @@ void Lander::LandOnceOthersLeft(const Unit& unit, const Pool& pool, Landing& lan
   }
 }
 
+// Whether what it takes lies on the NUMA node of its place, so that places can be tried one by one.
 bool Lander::OneByOne(const Unit& unit) const {
   if (machine_.settings.align_by_socket && unit.wants.cpus > 0) return false;
   return std::ranges::all_of(unit.wants.devices, [&](const auto& wanted) {

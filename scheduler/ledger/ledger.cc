@@ -55,6 +55,7 @@ void Ledger::On(const PodChanged& event) {
   PodIs(event.pod, event.listed ? Account::Binder::kListed : Account::Binder::kWatched);
 }
 
+// A pod without a UID is no object of the API server.
 void Ledger::PodIs(const PodFacts& facts, Account::Binder binder) {
   const std::string& uid = facts.pod.uid;
   const std::string& node = facts.pod.node_name;
@@ -80,7 +81,7 @@ void Ledger::On(const PodRejected& event) {
 void Ledger::On(const LeaseTaken& event) {
   const std::string& uid = event.pod.pod.uid;
   EndLease(uid, "");
-  if (node_of_.contains(uid)) return;
+  if (node_of_.contains(uid)) return;  // it is bound and charged already
   const ShapePtr shape = shapes_.Share(event.pod.pod);
   for (const std::string& node : event.nodes) Touch(node).Lease(uid, shape);
   leases_[uid] = {event.nodes, event.until};
@@ -108,6 +109,7 @@ reconcile::Account& Ledger::Touch(const std::string& node) {
   return accounts_.try_emplace(node, node, machines_).first->second;
 }
 
+// Builds the views of touched nodes anew. An account that knows nothing any more ends.
 void Ledger::Refresh() {
   for (const std::string& node : std::exchange(touched_, {})) {
     const auto account = accounts_.find(node);
@@ -129,6 +131,8 @@ void Ledger::Publish(const std::string& node, Account& account) {
   }
 }
 
+// A node that changes by itself at some time is looked at then: an agent falls silent, a block
+// ends.
 void Ledger::ComeBack(const std::string& node, std::optional<base::Time> at) {
   const auto before = due_of_.find(node);
   if (before != due_of_.end()) {

@@ -30,8 +30,10 @@ void Account::NodeIs(const ledger::NodeChanged& node, base::Time now) {
   node_ = node;
   if (recreated) {
     Diverged(DivergenceKind::kNodeRecreated, now, "", "the Node was deleted and created anew");
+    // Without a boot id nothing tells whether the observation is of the new machine or the old one.
     if (node.boot_id.empty()) observed_.reset();
     blocks_.clear();
+    // What was seen was on the old machine. The pods stay until the API says that they are gone.
     for (auto& [uid, entry] : entries_) {
       entry.seen = false;
       entry.missing_since.reset();
@@ -50,6 +52,7 @@ void Account::TopologyIsGone() {
   ReadTopology();
 }
 
+// How old the sign of life is follows from our clock alone: the agent's may be wrong.
 void Account::AgentIsAlive(base::Time renewed, base::Time now) {
   if (renewed_ == renewed) return;
   renewed_ = renewed;
@@ -72,6 +75,7 @@ void Account::ReadTopology() {
 void Account::PlacementIs(const placement::NodePlacement& placement, base::Time now) {
   absl::StatusOr<Observed> observed = Observe(placement, machines_);
   if (!observed.ok()) {
+    // It says nothing, which is not that nothing is held: NodeResourceTopology and the API remain.
     unreadable_ = std::string(observed.status().message());
     observed_.reset();
     return;
@@ -84,6 +88,7 @@ void Account::PlacementIs(const placement::NodePlacement& placement, base::Time 
   observed_ = *std::move(observed);
 }
 
+// Another configuration often changes what there is as well: it is told as the cause, once.
 void Account::CompareKubelets(const Observed& before, const Observed& after, base::Time now) {
   if (before.kubelet.started_at != after.kubelet.started_at || before.boot_id != after.boot_id) {
     Diverged(DivergenceKind::kKubeletRestarted, now, "",
@@ -99,6 +104,7 @@ void Account::CompareKubelets(const Observed& before, const Observed& after, bas
   }
 }
 
+// Called while `observed_` is still the last observation that had them.
 void Account::RememberWhereTheyWere(const Observed& after, base::Time now) {
   for (auto& [uid, entry] : entries_) {
     const bool listed = after.Lists(uid) || after.Lists(entry.name);
@@ -144,6 +150,7 @@ void Account::Enter(const ledger::PodFacts& facts, const ledger::Shape& shape, B
 }
 
 void Account::End(const ledger::PodFacts& facts, Binder binder, base::Time now, Entry& entry) {
+  // What was refused before we began to watch was so on a node that we did not know.
   const bool refused =
       facts.phase == ledger::Phase::kFailed && ledger::IsAdmissionRejection(facts.reason);
   if (refused && binder != Binder::kListed) Refuse(facts.pod.uid, entry, facts.reason, now);
@@ -169,25 +176,31 @@ void Account::PodIsRefused(const std::string& uid, const std::string& reason, ba
 
 void Account::Refuse(const std::string& uid, Entry& entry, const std::string& reason,
                      base::Time now) {
-  if (entry.refused) return;
+  if (entry.refused) return;  // both the Event and the pod's status tell
   entry.refused = entry.ended = true;
   entry.ended_at = now;
-  blocks_.push_back({{entry.shape, now + kBlockTime, reason}, std::nullopt});
+  blocks_.push_back({{entry.shape, now + kBlockTime, reason}, nullptr, {}});
   if (entry.promised == nullptr) return;
   Diverged(DivergenceKind::kRefusedAfterYes, now, entry.name,
            fmt::format("refused with {}, though it was to be admitted", reason));
-  wrong_.push_back({now, name_, uid, reason, entry.shape, std::move(entry.promised)});
+  wrong_.push_back({now, name_, uid, entry.name, reason, entry.shape, std::move(entry.promised)});
 }
 
 void Account::Lease(const std::string& uid, const ledger::ShapePtr& shape) {
   if (!entries_.contains(uid)) leases_[uid] = shape;  // else it is bound here and charged already
 }
 
+// The node is compared with what it was in the first view after the rejection, as the observation
+// of that moment may still have shown parts of the refused pod.
 void Account::EndBlocks(const admission::NodeState* base, base::Time now) {
   std::erase_if(blocks_, [&](BlockEntry& entry) {
-    const bool changed = base == nullptr || (entry.pool && *entry.pool != base->pool);
-    if (!changed && !entry.pool) entry.pool = base->pool;
-    return changed || entry.block.until <= now;
+    const bool first = base != nullptr && entry.machine == nullptr;
+    if (first) {
+      entry.machine = base->machine;
+      entry.pool = base->pool;
+    }
+    const bool same = base != nullptr && entry.machine == base->machine && entry.pool == base->pool;
+    return !same || entry.block.until <= now;
   });
   for (const BlockEntry& entry : blocks_) ComeBackAt(entry.block.until);
 }
@@ -199,6 +212,7 @@ bool Account::HasObservation() const {
   return node_->boot_id == observed_->boot_id;
 }
 
+// An agent that says itself that it cannot ask the kubelet is as good as none.
 bool Account::AgentLives(base::Time now) const {
   return HasObservation() && observed_->current && agent_alive_ &&
          now - *agent_alive_ < ledger::kAgentStale;
@@ -225,6 +239,7 @@ void Account::Diverged(DivergenceKind kind, base::Time now, const std::string& p
   latest_.push_back({kind, now, pod, std::move(message)});
 }
 
+// By UID; where the agent could not tell it, of a static pod for example, by name.
 std::string Account::KeyOf(const std::string& uid, const Entry& entry) const {
   if (!observed_) return "";
   const auto& pods = observed_->state->pods;

@@ -22,10 +22,12 @@ namespace scheduler::reconcile {
 // How often something diverged, by DivergenceKind.
 using Divergences = std::array<std::int64_t, ledger::kDivergenceKinds>;
 
-// A rejection that we had not expected, with the node as it was when the pod was bound.
+// A rejection that we had not expected, with the node as it was when the pod was bound: Predict of
+// `view` and `shape` says yes again.
 struct WrongYes {
   base::Time at;
   std::string node;
+  std::string uid;
   std::string pod;  // "namespace/name"
   std::string reason;
   ledger::ShapePtr shape;
@@ -107,7 +109,9 @@ class Account {
   };
   struct BlockEntry {
     ledger::Block block;
-    std::optional<admission::Pool> pool;  // as the node was in the first view after it
+    // The node as it was in the first view after it; nullptr before.
+    std::shared_ptr<const admission::Machine> machine;
+    admission::Pool pool;
   };
   struct Stranger {  // the kubelet holds something for a pod that the API does not have
     base::Time since;

@@ -62,7 +62,7 @@ class Account::Draft {
     SortAndPlace();
   }
 
-  // True if the entry is of no more use.
+  // Of a pod that is deleted, terminal or refused. True if the entry is of no more use.
   bool SettleEnded(const std::string& uid, Entry& entry) {
     const std::string key = account_.KeyOf(uid, entry);
     const bool held = !key.empty();
@@ -83,6 +83,7 @@ class Account::Draft {
     return !entry.refused && !entry.seen && !account_.HasLookedSince(*entry.ended_at);
   }
 
+  // Of a pod that the API has: seen, missing, or yet to be admitted.
   bool SettleAlive(const std::string& uid, Entry& entry) {
     const std::string key = account_.KeyOf(uid, entry);
     const bool listed = account_.IsListed(uid, entry);
@@ -107,6 +108,7 @@ class Account::Draft {
     return entry.running && account_.HasLookedSince(*entry.running_since);
   }
 
+  // The observation has all of it: what was predicted is compared once, and forgotten.
   void See(Entry& entry, const std::vector<Holding>& held) {
     const base::NumaMask nodes = base_->machine->ToIds(NodesOf(*base_->machine, held));
     if (!entry.seen && entry.predicted && *entry.predicted != nodes) {
@@ -150,6 +152,8 @@ class Account::Draft {
     account_.strangers_ = std::move(still);
   }
 
+  // Those of the observation that no entry claims, by UID or, if the agent could not tell it, by
+  // name.
   std::vector<std::string> Strangers() const {
     std::vector<std::string> strangers;
     for (const auto& [key, held] : account_.observed_->state->pods) {
@@ -168,6 +172,7 @@ class Account::Draft {
   void FromTopology() {
     const NodeState& told = account_.coarse_->state;
     NodeState empty = admission::EmptyState({told.machine, told.device_ids});
+    // An ill device is taken out of what is allocatable: counts do not tell of it otherwise.
     for (std::size_t i = 0; i < empty.pool.devices.size(); ++i) {
       empty.pool.devices[i].healthy = told.pool.devices[i].healthy;
     }
@@ -230,6 +235,7 @@ class Account::Draft {
     }
   }
 
+  // A pod that runs holds what it wants, even if we would have refused it.
   static void Place(const std::string& uid, const ledger::Shape& shape, bool runs,
                     NodeState& state) {
     if (!HoldAsPredicted(uid, shape, runs, state) && runs) HoldAnywhere(uid, shape, state);

@@ -83,6 +83,7 @@ TEST(Plumbline, ReplaysOneNodeAndAsJson) {
   const Result json = RunCommand(PLUMBLINE " replay test/cli/ledger.jsonl -o json");
   EXPECT_THAT(json.out,
               HasSubstr(R"("waiting":[{"uid":"uid-0","standing":"Bound","numaNodes":"0"}])"));
+  EXPECT_THAT(json.out, HasSubstr(R"("divergences":[{"kind":")"));
 }
 
 TEST(Plumbline, NamesTheLineOfALogThatItCannotRead) {

@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 
-#include "placement/decode.h"
-#include "test/scheduler/nrt_of.h"
 #include "test/scheduler/room.h"
 
 // The accounts of one node, standing by standing. How it all goes together is tried in
@@ -196,6 +195,15 @@ TEST_F(LedgerTest, SendsNoSuchPodAfterARejectionUntilTheNodeChanges) {
   EXPECT_EQ(room.Ask(words), "Yes");
 }
 
+TEST_F(LedgerTest, SendsSuchPodsAgainToAKubeletOfAnotherConfiguration) {
+  room.Bind("p", "4 CPU 8Gi 1 GPU");
+  room.Fails("p", "TopologyAffinityError");
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "No RefusedRecently");
+  room.facts.kubelet.topology_policy = "restricted";
+  room.Observe();
+  EXPECT_EQ(room.Ask("4 CPU 8Gi 1 GPU"), "Yes");
+}
+
 TEST_F(LedgerTest, SendsSuchPodsAgainAfterFiveMinutes) {
   room.Bind("p", "4 CPU 8Gi 1 GPU");
   room.Apply(PodRejected{"p", "TopologyAffinityError"});  // the Event is faster than the status
@@ -209,9 +217,14 @@ TEST_F(LedgerTest, KeepsARejectionThatItHadNotPredictedWithWhatItKnewThen) {
   room.Bind("p", "4 CPU 8Gi 1 GPU");
   room.Fails("p", "SMTAlignmentError");
   room.Fails("p", "SMTAlignmentError");
+  room.kubelet.Add("other", "16 CPU 8Gi 4 GPU");
+  room.Observe();
   ASSERT_EQ(room.ledger.wrong_answers().size(), 1U);
-  EXPECT_EQ(room.ledger.wrong_answers().front().reason, "SMTAlignmentError");
-  EXPECT_EQ(room.ledger.wrong_answers().front().view->base->pods.size(), 0U);
+  const reconcile::WrongYes& wrong = room.ledger.wrong_answers().front();
+  EXPECT_EQ(wrong.pod, "ns/p");
+  EXPECT_EQ(wrong.node, "n");
+  EXPECT_EQ(wrong.reason, "SMTAlignmentError");
+  EXPECT_EQ(Predict(*wrong.view, wrong.shape->request).certainty, Certainty::kYes);
   EXPECT_EQ(room.Count(DivergenceKind::kRefusedAfterYes), 1);
 }
 
@@ -232,6 +245,32 @@ TEST_F(LedgerTest, TellsForeignPodsFromThoseThatWereThereWhenItBegan) {
   Ledger again;
   for (const auto& [uid, pod] : room.pods) again.Apply({room.now, PodChanged{pod, true}});
   EXPECT_EQ(again.divergences()[static_cast<std::size_t>(DivergenceKind::kForeignPod)], 0);
+}
+
+TEST_F(LedgerTest, IsTheSameAfterARestartThatReadsTheApiAloneInAnyOrder) {
+  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
+  room.Bind("seen", "4 CPU 8Gi 1 GPU");
+  room.Admit("seen");
+  room.Observe();
+  room.Bind("bound", "12 CPU 8Gi 1 GPU");
+  room.BindElsewhere("foreign", "2 CPU 8Gi");
+  room.Runs("foreign");
+  Ledger again;
+  for (const auto& [uid, pod] : room.pods) again.Apply({room.now, PodChanged{pod, true}});
+  again.Apply({room.now, AgentAlive{"n", room.now}});
+  again.Apply({room.now, PlacementChanged{room.Published()}});
+  again.Apply({room.now, NodeChanged{"n", "uid-1", "boot-0", {}}});
+  const Snapshot snapshot = again.Take();
+  const NodeView& view = *snapshot.Find("n");
+  EXPECT_EQ(view.confidence, Confidence::kObserved);
+  ASSERT_EQ(view.waiting.size(), 2U);
+  for (std::size_t i = 0; i < view.waiting.size(); ++i) {
+    EXPECT_EQ(view.waiting[i].uid, room.view().waiting[i].uid);
+    EXPECT_EQ(view.waiting[i].standing, room.view().waiting[i].standing);
+    EXPECT_EQ(view.waiting[i].numa_nodes, room.view().waiting[i].numa_nodes);
+  }
+  EXPECT_EQ(view.base->pool, room.view().base->pool);
+  EXPECT_EQ(view.expected->pool, room.view().expected->pool);
 }
 
 TEST_F(LedgerTest, NoticesThatTheKubeletIsAnotherThanBefore) {
@@ -275,31 +314,6 @@ TEST_F(LedgerTest, KeepsTheWordOfAnAgentThatWasFasterThanTheNewNode) {
   EXPECT_EQ(room.Ask("4 CPU 8Gi 4 GPU"), "Yes");
 }
 
-TEST_F(LedgerTest, TrustsASilentAgentLessStepByStep) {
-  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
-  room.Wait(seconds(89));
-  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
-  room.Wait(seconds(1));
-  EXPECT_EQ(room.view().confidence, Confidence::kStale);
-  room.Wait(minutes(9));
-  EXPECT_EQ(room.view().confidence, Confidence::kSilent);
-  const Prediction prediction =
-      Predict(room.view(), admission::MakeRequest(admission::PodOf("p", "1 CPU 1Gi")));
-  EXPECT_EQ(prediction.certainty, Certainty::kYes);
-  EXPECT_EQ(Sentence(prediction),
-            "the kubelet would admit the pod; its agent has been silent for more than 10 minutes");
-  room.Observe();
-  EXPECT_EQ(room.view().confidence, Confidence::kObserved);
-}
-
-TEST_F(LedgerTest, TakesALeaseThatIsToldAgainForNoSignOfLife) {
-  const base::Time renewed = room.now;
-  room.Wait(seconds(80));
-  room.Apply(AgentAlive{"n", renewed});  // the watch broke, and all is listed anew
-  room.Wait(seconds(10));
-  EXPECT_EQ(room.view().confidence, Confidence::kStale);
-}
-
 TEST_F(LedgerTest, FindsAForceDeletedPodAgainWhenTheAgentSpeaksUpInTime) {
   room.Bind("p", "4 CPU 8Gi 4 GPU");
   room.facts.conditions = {{"Settled", "False", "KubeletStarting", ""}};
@@ -309,109 +323,6 @@ TEST_F(LedgerTest, FindsAForceDeletedPodAgainWhenTheAgentSpeaksUpInTime) {
   room.facts.conditions.clear();
   room.Observe();
   EXPECT_EQ(room.Charged("p"), "Bound on 0") << "the kubelet may just be admitting it";
-}
-
-TEST_F(LedgerTest, TakesAnAgentThatCannotAskTheKubeletForASilentOne) {
-  room.facts.conditions = {{"PodResourcesReachable", "False", "NotAnswering", ""}};
-  room.Observe();
-  EXPECT_EQ(room.view().confidence, Confidence::kStale);
-}
-
-TEST(LedgerOfOlderAgents, FillsInWhatTheObjectLacksAndSaysSo) {
-  Room room(TwoNodes());
-  placement::NodePlacement old = room.Published();
-  for (placement::NumaNodePlacement& numa : old.numa_nodes) {
-    numa.core_groups.clear();
-    numa.memory_group.reset();
-  }
-  old.kubelet.topology_scope = "";
-  room.Apply(PlacementChanged{old});
-  ASSERT_EQ(room.view().notes.size(), 3U);
-  EXPECT_EQ(room.view().notes[0].code, "CoresMissing");
-  EXPECT_EQ(room.view().notes[1].code, "MemoryGroupMissing");
-  EXPECT_EQ(room.view().notes[2].code, "ScopeMissing");
-  EXPECT_EQ(room.view().base->machine->grade, admission::Grade::kCoarse);
-  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Yes");
-}
-
-TEST(LedgerOfOlderAgents, LowersTheGradeForThosePodsAloneThatNeedWhatIsMissing) {
-  Room room(TwoNodes());
-  const auto grade = [&](const std::string& words) {
-    return Predict(room.view(), admission::MakeRequest(admission::PodOf("p", words))).grade;
-  };
-  placement::NodePlacement old = room.Published();
-  old.numa_nodes.front().core_groups.clear();
-  room.Apply(PlacementChanged{old});
-  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU"), admission::Grade::kCoarse);
-  EXPECT_EQ(grade("500m CPU 8Gi 1 GPU"), admission::Grade::kExact) << "it shares CPUs";
-  old = room.Published();
-  old.kubelet.topology_scope = "";
-  room.Apply(PlacementChanged{old});
-  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU"), admission::Grade::kExact)
-      << "one container: scopes are alike";
-  EXPECT_EQ(grade("4 CPU 8Gi 1 GPU; 1 CPU 1Gi"), admission::Grade::kCoarse);
-  old.kubelet.version = "";
-  room.Apply(PlacementChanged{old});
-  EXPECT_EQ(grade("500m CPU 8Gi"), admission::Grade::kCoarse) << "rules differ by release";
-}
-
-TEST(LedgerOfOlderAgents, SaysNothingOfANodeWhosePolicyIsNotTold) {
-  Room room(TwoNodes());
-  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
-  placement::NodePlacement old = room.Published();
-  old.kubelet.topology_policy = "";
-  room.Apply(PlacementChanged{old});
-  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Unknown NoData");
-  EXPECT_EQ(room.view().notes.front().message, "it does not tell the topology manager's policy");
-}
-
-class LedgerWithoutAgent : public testing::Test {
- protected:
-  LedgerWithoutAgent() { Publish(); }
-  void Publish() { room.Apply(TopologyChanged{Nrt()}); }
-  placement::NodeResourceTopology Nrt() {
-    placement::NodeResourceTopology nrt = admission::NrtOf(room.facts, room.kubelet.state);
-    nrt.name = "n";
-    return nrt;
-  }
-  Room room{TwoNodes()};
-};
-
-TEST_F(LedgerWithoutAgent, ChargesThePodsOfTheApiByPrediction) {
-  room.BindElsewhere("p", "12 CPU 8Gi 1 GPU");
-  room.Runs("p");
-  EXPECT_EQ(room.view().confidence, Confidence::kPredicted);
-  EXPECT_EQ(room.FreeCpus(), "4 16");
-  EXPECT_EQ(room.Ask("6 CPU 8Gi 4 GPU"), "Yes");
-  EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU; 6 CPU 8Gi"), "No Refused");
-}
-
-TEST_F(LedgerWithoutAgent, ChargesAPodOnceThatTheExporterCountsToo) {
-  room.Bind("p", "12 CPU 8Gi 1 GPU");
-  room.Admit("p");
-  Publish();
-  EXPECT_EQ(room.FreeCpus(), "4 16");
-  room.Runs("p");
-  EXPECT_EQ(room.FreeCpus(), "4 16");
-  room.Vanishes("p");
-  EXPECT_EQ(room.FreeCpus(), "16 16") << "though the exporter is a minute late";
-}
-
-TEST_F(LedgerWithoutAgent, KeepsTheWordOfAnExporterThatWasFasterThanTheNewNode) {
-  room.Apply(NodeChanged{"n", "uid-1", "boot-0", {}});
-  Publish();
-  room.Apply(NodeChanged{"n", "uid-2", "boot-1", {}});
-  EXPECT_EQ(room.view().confidence, Confidence::kPredicted) << "it may never write it again";
-}
-
-TEST_F(LedgerWithoutAgent, BelievesTheExporterWherePodsAreIfItCountsTheSame) {
-  room.Bind("a", "12 CPU 8Gi");
-  room.Bind("b", "6 CPU 8Gi");
-  room.Admit("b");
-  room.Admit("a");  // in another order than we expect: b is on 0, a on 1
-  EXPECT_EQ(room.FreeCpus(), "4 10");
-  Publish();
-  EXPECT_EQ(room.FreeCpus(), "10 4");
 }
 
 TEST(Snapshot, StaysAsItWasWhateverHappensAfterwards) {

@@ -40,7 +40,7 @@ void Room::Lease(const std::string& uid, const std::string& words) {
   Add(uid, words);
   PodFacts unbound = pods[uid];
   unbound.pod.node_name = "";
-  Apply(LeaseTaken{std::move(unbound), {"n"}, now + std::chrono::seconds(2)});
+  Apply(LeaseTaken{std::move(unbound), {"n"}, now + kLeaseTime});
 }
 
 void Room::Runs(const std::string& uid) {

@@ -23,8 +23,6 @@ using scheduler::ledger::PodBound;
 using scheduler::ledger::Prediction;
 using scheduler::ledger::Snapshot;
 
-constexpr std::chrono::milliseconds kLeaseTime{2000};
-
 }  // namespace
 
 void SimulatedCluster::Schedule(Dice& dice) {
@@ -47,8 +45,8 @@ void SimulatedCluster::Schedule(Dice& dice) {
   if (yes.empty()) return;
   const auto first = static_cast<std::size_t>(dice.Below(static_cast<int>(yes.size())));
   std::swap(yes.front(), yes[first]);
-  if (yes.size() > 3) yes.resize(3);
-  const base::Time until = now_ + kLeaseTime;
+  if (yes.size() > scheduler::ledger::kMostLeases) yes.resize(scheduler::ledger::kMostLeases);
+  const base::Time until = now_ + scheduler::ledger::kLeaseTime;
   Tell(LeaseTaken{pod->facts, yes, until});
   const Snapshot leased = ledger_->Take();
   const auto view = std::ranges::find(leased.nodes(), yes.front(), &NodeView::name);
