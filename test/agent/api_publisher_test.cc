@@ -612,8 +612,11 @@ TEST_F(ApiPublisherTest, SaysWhatIsTooMuchForOneObject) {
 TEST_F(ApiPublisherTest, WritesWhatIsStillTooMuchAsItIsAndSaysWhenTheStoreDoesNotTakeIt) {
   StartOnNewNode(NrtMode::kNever);
   for (int i = 0; i < 3'000; ++i) {
-    content_.placement.devices.push_back(
-        {.resource = "example.com/vf", .id = fmt::format("{:0>100}", i)});
+    content_.placement.devices.push_back({.resource = "example.com/vf",
+                                          .id = fmt::format("{:0>100}", i),
+                                          .numa_nodes = {},
+                                          .pci_address = {},
+                                          .pci_numa_node = {}});
   }
   Answer({}).Answer({.managed = {kOurStatus}});
   ASSERT_OK(Publish());

@@ -40,6 +40,7 @@ class AskConfigzTest : public testing::Test {
     return {.exists = true,
             .uid = "uid-1",
             .capacity = {},
+            .not_understood = {},
             .addresses = {"127.0.0.1"},
             .kubelet_port = kubelet.port(),
             .kubelet_version = "v1.32.1"};
