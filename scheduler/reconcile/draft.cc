@@ -156,7 +156,8 @@ class Account::Draft {
   // name.
   std::vector<std::string> Strangers() const {
     std::vector<std::string> strangers;
-    for (const auto& [key, held] : account_.observed_->state->pods) {
+    for (const auto& pod : account_.observed_->state->pods) {
+      const std::string& key = pod.first;
       if (account_.entries_.contains(key)) continue;
       const bool named = key.find('/') != std::string::npos &&
                          std::ranges::any_of(account_.entries_, [&](const auto& entry) {
