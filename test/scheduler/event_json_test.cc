@@ -133,5 +133,28 @@ TEST(EventLog, ReplaysToTheSameState) {
   }
 }
 
+TEST(LedgerOfNewerAgents, GoesByWhatItKnowsOfAnObjectThatSaysMore) {
+  Room room({.numa = admission::Alike(2, {.gpus = 4})});
+  const std::string known = ToJson({room.now, PlacementChanged{room.Published()}});
+  const auto with = [&](const std::string& after, const std::string& more) {
+    std::string text = known;
+    const std::size_t at = text.find(after);
+    EXPECT_NE(at, std::string::npos) << after;
+    return text.insert(at + after.size(), more);
+  };
+  for (const std::string& newer : {with(R"("status":{)", R"("seats":[{"id":7}],)"),
+                                   with(R"("kubelet":{)", R"("gpuManager":{"policy":"static"},)"),
+                                   with(R"("numaNodes":[{)", R"("bandwidth":"460Gi",)"),
+                                   with(R"("devices":[{)", R"("partition":{"of":"gpu0"},)")}) {
+    SCOPED_TRACE(newer);
+    const absl::StatusOr<Event> event = ParseEvent(newer);
+    ASSERT_OK(event);
+    room.Apply(event->what);
+    EXPECT_TRUE(room.view().notes.empty());
+    EXPECT_EQ(room.view().base->machine->grade, admission::Grade::kExact);
+    EXPECT_EQ(room.Ask("16 CPU 8Gi 4 GPU"), "Yes");
+  }
+}
+
 }  // namespace
 }  // namespace scheduler::ledger
