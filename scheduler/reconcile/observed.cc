@@ -72,8 +72,7 @@ std::vector<std::string> ListOfKnown(const NodePlacement& node) {
   std::vector<std::string> known = node.known_pods;
   for (const placement::PlacedPod& pod : node.pods) known.push_back(pod.uid);
   std::ranges::sort(known);
-  const auto repeated = std::ranges::unique(known);
-  known.erase(repeated.begin(), repeated.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   known.shrink_to_fit();
   return known;
 }
