@@ -175,7 +175,7 @@ std::vector<decltype(Event::what)> SimulatedNode::Objects() const {
 }
 
 bool SimulatedNode::HasCoresAlike() const {
-  std::set<std::size_t> sizes;
+  std::set<int> sizes;
   for (const placement::NumaNodePlacement& numa : facts.numa_nodes) {
     for (const placement::CoreGroup& group : numa.core_groups) {
       for (const base::CpuSet& core : group.cores) sizes.insert(core.size());
