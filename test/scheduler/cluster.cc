@@ -35,7 +35,6 @@ using scheduler::ledger::Confidence;
 using scheduler::ledger::Event;
 using scheduler::ledger::NodeView;
 using scheduler::ledger::NodeViewPtr;
-using scheduler::ledger::PodFacts;
 using scheduler::ledger::Prediction;
 using scheduler::ledger::Snapshot;
 using scheduler::ledger::Standing;
@@ -44,8 +43,7 @@ using scheduler::ledger::Waiting;
 std::string SimulatedCluster::Check() const {
   const Snapshot snapshot = ledger_->Take();
   for (const NodeViewPtr& view : snapshot.nodes()) {
-    const std::string wrong = CheckAccounts(*view);
-    if (!wrong.empty()) return wrong;
+    if (std::string wrong = CheckAccounts(*view); !wrong.empty()) return wrong;
   }
   for (const auto& [uid, facts] : told_) {
     const NodeView* view = snapshot.Find(facts.pod.node_name);
@@ -57,8 +55,7 @@ std::string SimulatedCluster::Check() const {
   for (const auto& node : nodes_) {
     const NodeView* view = snapshot.Find(node->name);
     if (view == nullptr || view->confidence != Confidence::kPredicted) continue;
-    const std::string wrong = CheckSums(*view, told_);
-    if (!wrong.empty()) return wrong;
+    if (std::string wrong = CheckSums(*view, told_); !wrong.empty()) return wrong;
   }
   const std::string twice = CheckChargedOnce(snapshot);
   return twice.empty() ? CheckNothingLost(snapshot) : twice;

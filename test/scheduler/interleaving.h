@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,10 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
   std::uint64_t Roll();
-  int Below(int most) { return static_cast<int>(Roll() % static_cast<std::uint64_t>(most)); }
+  // Less than `most`, which is at least 1.
+  int Below(int most) {
+    return static_cast<int>(Roll() % static_cast<std::uint64_t>(std::max(most, 1)));
+  }
   bool Once(int in) { return Below(in) == 0; }
 
  private:
