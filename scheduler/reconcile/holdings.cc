@@ -85,8 +85,8 @@ Mask NodesOf(const Machine& machine, const std::vector<Holding>& holdings) {
 void HoldAgain(const std::string& uid, std::vector<Holding> holdings, NodeState& state) {
   const auto own = std::ranges::find(holdings, "", &Holding::container);
   if (own != holdings.end()) {  // a pod with resources of its own: the others have parts of them
-    Holding whole = std::move(*own);
-    holdings.assign(1, std::move(whole));
+    std::iter_swap(holdings.begin(), own);
+    holdings.erase(holdings.begin() + 1, holdings.end());
   }
   for (Holding& holding : holdings) TakeHolding(holding, state.pool);
   state.pods[uid] = std::move(holdings);
