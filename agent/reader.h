@@ -42,7 +42,7 @@ struct ReaderOptions {
   std::function<std::string()> kubelet_version = nullptr;  // "" unknown
   // Why the Node object may not be read; OK: it may, or the API server does not answer.
   std::function<absl::Status()> node_refusal = nullptr;
-  std::function<KnownPods()> pods = nullptr;               // none: log folders tell of them
+  std::function<KnownPods()> pods = nullptr;  // none: log folders tell of them
   // None: DRA devices are told by their names.
   std::function<KnownDraDevices()> dra_devices = nullptr;
 };
@@ -70,9 +70,9 @@ class Reader {
   static constexpr std::chrono::minutes kHardwareInterval{5};
   static constexpr std::chrono::seconds kCgroupInterval{30};
   static constexpr std::chrono::seconds kCheapInterval{1};
-  // How long a kubelet is given for its own word on its configuration. The first look waits so long,
-  // also for the API server's on the node's pods, so that a restart of the agent is no news; later
-  // ones go by the word of the run before.
+  // How long a kubelet is given for its own word on its configuration. The first look waits so
+  // long, also for the API server's on the node's pods, so that a restart of the agent is no news;
+  // later ones go by the word of the run before.
   static constexpr std::chrono::milliseconds kFirstPatience{300};
 
   Reader(Sources sources, ReaderOptions options, base::Clock& clock);

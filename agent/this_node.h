@@ -38,8 +38,8 @@ absl::StatusOr<NodeObject> ReadNode(const kube::Object& object);
 // stands. Safe for concurrent use.
 class ThisNode {
  public:
-  // `changed` is called on a thread of the watch when one of NodeObject's members is another one, or
-  // the refusal is; heartbeats alone are no change. The client outlives this.
+  // `changed` is called on a thread of the watch when one of NodeObject's members is another one,
+  // or the refusal is; heartbeats alone are no change. The client outlives this.
   ThisNode(kube::Client& client, const std::string& name, std::function<void()> changed);
 
   // Why it may not be read: the missing permission. OK otherwise.
@@ -65,7 +65,7 @@ class ThisNode {
   mutable std::condition_variable_any known_;
   std::shared_ptr<const NodeObject> node_;  // guarded by mutex_, as this:
   absl::Status refusal_;
-  kube::Watch watch_;                       // the last: it calls Take
+  kube::Watch watch_;  // the last: it calls Take
 };
 
 }  // namespace agent

@@ -168,7 +168,8 @@ TEST_F(ReaderTest, WentByTheFilesForAMomentUntilARestartedKubeletHadAnswered) {
   Says(absl::UnavailableError("connection refused"));
   Look();
   EXPECT_EQ(Policy(), "restricted");
-  EXPECT_THAT(config().diagnostics, Not(HasCode("ConfigzUnreadable"))) << "it may be about to listen";
+  EXPECT_THAT(config().diagnostics, Not(HasCode("ConfigzUnreadable")))
+      << "it may be about to listen";
   Says(Configz("restricted"));
   Look();
   EXPECT_EQ(Policy(), "restricted");
