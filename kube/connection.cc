@@ -88,12 +88,15 @@ error_code BeastConnection::Wait(Time until, const std::stop_token& stop, Start 
   tcp_.expires_at(until);
   start([&result](const error_code& error, auto&&...) { result = error; });
   {
-    // From another thread: the operation is only touched by the one that runs io_.
-    const std::stop_callback cancel(stop, [this] { asio::post(io_, [this] { tcp_.cancel(); }); });
+    // From another thread: the connection is only touched by the one that runs io_. A mere cancel
+    // is forgotten if it comes between two steps of an operation.
+    const std::stop_callback close(stop, [this] { asio::post(io_, [this] { tcp_.close(); }); });
     io_.restart();
     io_.run();
   }
-  return result;
+  io_.restart();
+  io_.poll();  // the stop may have come just as the operation ended: not in the middle of the next
+  return result && stop.stop_requested() ? asio::error::operation_aborted : result;
 }
 
 template <class Start>

@@ -422,6 +422,22 @@ TEST_F(HttpTransport, EndsAtOnceWhenStopped) {
               StatusIs(absl::StatusCode::kCancelled, "stopped"));
 }
 
+// A stop between two steps of reading was forgotten, and the reply was waited for.
+TEST_F(HttpTransport, EndsWhateverItIsAtWhenStopped) {
+  ScriptedServer server(tls_);
+  const auto transport = To(Trusting(server));
+  for (std::size_t i = 1; i <= 200; ++i) {
+    std::stop_source stop;
+    std::jthread stopper([&] {
+      server.AwaitRequests(i);
+      stop.request_stop();
+    });
+    ASSERT_THAT(transport->Send({}, std::chrono::seconds(5), kMaxBytes, stop.get_token()),
+                StatusIs(absl::StatusCode::kCancelled, "stopped"))
+        << i;
+  }
+}
+
 TEST_F(HttpTransport, HandsOnAStreamAsItComes) {
   ScriptedServer server(tls_);
   server.Then(test::Chunked({"one", "two"}));
