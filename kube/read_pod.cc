@@ -253,8 +253,10 @@ absl::Status ParseJson(const std::string& text, rapidjson::Document& document) {
   if (text.size() > kMaxBytes) {
     return absl::InvalidArgumentError(fmt::format("{} bytes, too large for a pod", text.size()));
   }
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag |
-                              rapidjson::kParseValidateEncodingFlag;
+  // Not kParseFullPrecisionFlag: RapidJSON 1.1 counts the leading zeros of 0 when it reads "0e-150"
+  // by it. Amounts of up to 15 digits, which people write, are exact without it as well.
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
   document.Parse<kFlags>(text.data(), text.size());
   if (document.HasParseError()) {
     return absl::InvalidArgumentError(fmt::format(

@@ -107,6 +107,7 @@ TEST(Quantities, MayBeStringsOrNumbers) {
   EXPECT_EQ(*Memory(R"("64Mi")"), 64 << 20);
   EXPECT_EQ(*Memory("1000"), 1000);
   EXPECT_EQ(*Memory("1e3"), 1000);
+  EXPECT_EQ(*Memory("0e-150"), 0);  // the full-precision reader counted the leading zeros of 0
   EXPECT_EQ(*Memory(R"(" 5 ")"), 5);
   EXPECT_EQ(*Cpu("2"), 2000);
   EXPECT_EQ(*Cpu("0.1"), 100);
