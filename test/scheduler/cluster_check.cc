@@ -157,9 +157,16 @@ bool IsToldByCounts(const placement::NodePlacement& facts) {
       }
     }
   }
+  // A device of a NUMA node that the machine does not have is in no zone.
+  const auto is_in_a_zone = [&](const auto& device) {
+    return device.numa_nodes.size() == 1 && !device.unknown_node &&
+           std::ranges::any_of(facts.numa_nodes, [&](const placement::NumaNodePlacement& numa) {
+             return device.numa_nodes.Contains(numa.id);
+           });
+  };
   return facts.kubelet.cpu_options.empty() &&
-         std::ranges::all_of(facts.devices, [](const auto& device) {
-           return device.healthy && device.numa_nodes.size() == 1 && !device.unknown_node;
+         std::ranges::all_of(facts.devices, [&](const auto& device) {
+           return device.healthy && is_in_a_zone(device);
          });
 }
 
