@@ -113,11 +113,18 @@ class Orders {
       Landing landing = (groups_[group].lander.*land_)(pool);
       if (!landing.complete) return false;
       if (!runs) Note(landing, beside_last, tally_[group]);
-      if (landing.refused && !runs) landing.after.push_back(pool);
+      if (MayStay(landing) && !runs) landing.after.push_back(pool);
       if (landing.after.empty()) continue;
       Enter(counts, std::move(landing.after));
     }
     return true;
+  }
+
+  // Whether the pod may be refused, so that what was free stays so. Where everybody lands as it is
+  // now, one choice of devices may refuse it and another may not; otherwise, that it never comes is
+  // among the orders anyway.
+  bool MayStay(const Landing& landing) const {
+    return land_ == &Lander::FromAsItIs ? landing.may_be_refused : landing.refused;
   }
 
   static void Note(const Landing& landing, bool beside_last, Tally& tally) {
