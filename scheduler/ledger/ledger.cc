@@ -115,7 +115,7 @@ void Ledger::Refresh() {
     const auto account = accounts_.find(node);
     if (account == accounts_.end()) continue;
     Publish(node, account->second);
-    if (account->second.knows_nothing()) accounts_.erase(account);
+    if (account->second.KnowsNothing(now_)) accounts_.erase(account);
   }
 }
 

@@ -224,9 +224,10 @@ bool Account::HasLookedSince(base::Time at) const {
 
 ledger::Confidence Account::ConfidenceAt(base::Time now) {
   using ledger::Confidence;
+  const bool silent = AgentIsSilent(now);
+  if (!silent) ComeBackAt(*agent_alive_ + ledger::kAgentSilent);
   if (!HasObservation()) return coarse_ ? Confidence::kPredicted : Confidence::kNone;
-  if (!agent_alive_ || now - *agent_alive_ >= ledger::kAgentSilent) return Confidence::kSilent;
-  ComeBackAt(*agent_alive_ + ledger::kAgentSilent);
+  if (silent) return Confidence::kSilent;
   if (!AgentLives(now)) return Confidence::kStale;
   ComeBackAt(*agent_alive_ + ledger::kAgentStale);
   return Confidence::kObserved;

@@ -80,7 +80,10 @@ class Account {
 
   // Whether there is such a node, and not just pods that name it.
   bool is_there() const { return node_ || observed_ || nrt_; }
-  bool knows_nothing() const { return !is_there() && entries_.empty() && leases_.empty(); }
+  // A sign of life may be told before the node is, and is not told again until the next one.
+  bool KnowsNothing(base::Time now) const {
+    return !is_there() && entries_.empty() && leases_.empty() && AgentIsSilent(now);
+  }
   // What has come up since the last call.
   Divergences TakeDivergences() { return std::exchange(counts_, {}); }
   std::vector<WrongYes> TakeWrongAnswers() { return std::exchange(wrong_, {}); }
@@ -121,6 +124,9 @@ class Account {
 
   bool HasObservation() const;
   bool AgentLives(base::Time now) const;
+  bool AgentIsSilent(base::Time now) const {
+    return !agent_alive_ || now - *agent_alive_ >= ledger::kAgentSilent;
+  }
   bool HasLookedSince(base::Time at) const;
   ledger::Confidence ConfidenceAt(base::Time now);
   void Enter(const ledger::PodFacts& facts, const ledger::Shape& shape, Binder binder,

@@ -48,6 +48,14 @@ TEST_F(LedgerOfSilentAgents, TakesALeaseThatIsToldAgainForNoSignOfLife) {
   EXPECT_EQ(room.view().confidence, Confidence::kStale);
 }
 
+TEST_F(LedgerOfSilentAgents, KeepsASignOfLifeThatIsToldBeforeTheNode) {
+  Ledger ledger;  // which begins; its watches come in any order
+  ledger.Apply({room.now, AgentAlive{"n", room.now}});
+  EXPECT_TRUE(ledger.Take().nodes().empty());
+  ledger.Apply({room.now, PlacementChanged{room.Published()}});
+  EXPECT_EQ(ledger.Take().nodes().front()->confidence, Confidence::kObserved);
+}
+
 TEST_F(LedgerOfSilentAgents, TakesAnAgentThatCannotAskTheKubeletForASilentOne) {
   room.facts.conditions = {{"PodResourcesReachable", "False", "NotAnswering", ""}};
   room.Observe();
